@@ -1,0 +1,68 @@
+package count
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Amount is a number of devices of one resource. Value is in devices, never in
+// thousandths.
+type Amount struct {
+	Resource string
+	Value    int64
+}
+
+// Amounts holds at most one Amount per resource, sorted by resource name and
+// without zeroes, so that equal amounts are equal slices. A pod or a node has
+// one or two entries; a map would cost more than it holds.
+type Amounts []Amount
+
+// Of returns the amount of the named resource, 0 when there is none.
+func (a Amounts) Of(resource string) int64 {
+	for _, x := range a {
+		if x.Resource == resource {
+			return x.Value
+		}
+	}
+	return 0
+}
+
+// Equal reports whether both hold the same amounts.
+func (a Amounts) Equal(b Amounts) bool { return slices.Equal(a, b) }
+
+// amountsOf picks the GPU resources out of a resource list.
+//
+// The quantity is copied out of the map before it is read: several of
+// Quantity's reading methods cache their result in the receiver, and the list
+// may belong to an object that others share. Value rounds up (R11).
+func amountsOf(list corev1.ResourceList, gpus Resources) Amounts {
+	var out Amounts
+	for _, name := range gpus {
+		q, ok := list[corev1.ResourceName(name)]
+		if !ok {
+			continue
+		}
+		if v := q.Value(); v != 0 {
+			out = append(out, Amount{Resource: name, Value: v})
+		}
+	}
+	slices.SortFunc(out, func(x, y Amount) int { return cmp.Compare(x.Resource, y.Resource) })
+	return out
+}
+
+// add sums without wrapping: a total that no longer fits stays at the largest
+// number there is (R11). One malformed quantity must not turn a cluster's
+// total negative.
+func add(a, b int64) int64 {
+	sum := a + b
+	switch {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	}
+	return sum
+}
