@@ -1,0 +1,174 @@
+// Package watch is the first stage: API objects in, trimmed records out.
+//
+// It holds the first three of the controller's five components, each a stock
+// part of client-go: the reflector lists and watches, the FIFO puts what it hears
+// in order, the indexer keeps the result. Nothing else in this project imports
+// informers. Two things are ours. A transform between FIFO and indexer replaces
+// every object by a small record (trim.go), so that memory follows what is
+// counted and not what the cluster holds; and every list and watch goes through a
+// source (source.go), which knows whether the server accepted it.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+)
+
+// InformerName labels the informer_* metrics.
+const InformerName = "gpu-summary-controller"
+
+// activePods asks the server to leave out pods that have finished: they hold
+// nothing, and on busy clusters they are the most. A pod that finishes then
+// arrives as a delete.
+const activePods = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
+
+// Options says what to watch.
+type Options struct {
+	// GPUs names the resources that records keep.
+	GPUs count.Resources
+	// PodNamespace restricts pods to one namespace, "" means all.
+	PodNamespace string
+	// PodSelector restricts pods by label; nil means all.
+	PodSelector labels.Selector
+	// Nodes is whether nodes are watched. Without them rows follow pods alone.
+	Nodes bool
+	// Summary is the ConfigMap that is published, watched so that an edit or a
+	// delete by somebody else is noticed.
+	Summary types.NamespacedName
+	// Resync is how often every record is handed to the handlers once more,
+	// 0 for never. It asks nothing of the API server.
+	Resync time.Duration
+}
+
+// Handler hears of changes. Its methods are called from the informers' own
+// goroutines and must only enqueue: whatever blocks here blocks every event
+// behind it.
+//
+// old is nil for an addition and new for a removal. Both are nil for a removal
+// noticed without a last known state. A resync passes the same pointer twice.
+type Handler interface {
+	PodChanged(old, new *count.Pod)
+	NodeChanged(old, new *count.Node)
+	SummaryChanged(old, new *corev1.ConfigMap)
+}
+
+// Watch owns the informers.
+type Watch struct {
+	factory informers.SharedInformerFactory
+	pods    *source
+	nodes   *source // nil when nodes are not watched
+	summary *source
+}
+
+// New prepares the informers and registers the handler. It starts nothing.
+func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
+	name, err := cache.NewInformerName(InformerName)
+	if err != nil {
+		return nil, fmt.Errorf("reserve informer name: %w", err)
+	}
+	w := &Watch{factory: informers.NewSharedInformerFactoryWithOptions(client, o.Resync, informers.WithInformerName(name))}
+	core := client.CoreV1()
+
+	pods := core.Pods(o.PodNamespace)
+	w.pods = newSource(w.factory, "pods", &corev1.Pod{}, listWatch[*corev1.PodList]{
+		list: pods.List, watch: pods.Watch,
+		scope: func(l *metav1.ListOptions) {
+			l.FieldSelector = activePods
+			if o.PodSelector != nil {
+				l.LabelSelector = o.PodSelector.String()
+			}
+		},
+	}, trimPod(o.GPUs), podIndexers)
+
+	if o.Nodes {
+		nodes := core.Nodes()
+		w.nodes = newSource(w.factory, "nodes", &corev1.Node{}, listWatch[*corev1.NodeList]{
+			list: nodes.List, watch: nodes.Watch, scope: func(*metav1.ListOptions) {},
+		}, trimNode(o.GPUs), nil)
+	}
+
+	// Selecting by name lets RBAC restrict list and watch to this one object.
+	configMaps := core.ConfigMaps(o.Summary.Namespace)
+	w.summary = newSource(w.factory, "configmaps", &corev1.ConfigMap{}, listWatch[*corev1.ConfigMapList]{
+		list: configMaps.List, watch: configMaps.Watch,
+		scope: func(l *metav1.ListOptions) {
+			l.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.Summary.Name).String()
+		},
+	}, trimConfigMap, nil)
+
+	return w, w.register(h)
+}
+
+// Run lists and watches until ctx ends, and returns when every informer has
+// stopped.
+func (w *Watch) Run(ctx context.Context) {
+	w.factory.StartWithContext(ctx)
+	<-ctx.Done()
+	w.factory.Shutdown()
+}
+
+// sources returns every source there is.
+func (w *Watch) sources() []*source {
+	if w.nodes == nil {
+		return []*source{w.pods, w.summary}
+	}
+	return []*source{w.pods, w.nodes, w.summary}
+}
+
+// WaitForSync blocks until every cache holds its initial list, the handler has
+// heard of it, and a watch keeps it current; or until ctx ends. The error then
+// joins a *SyncError for each cache that is missing.
+//
+// A list alone is not enough: without the permission to watch it succeeds once,
+// and the numbers would stand still from then on without a word.
+func (w *Watch) WaitForSync(ctx context.Context) error {
+	var checks []cache.DoneChecker
+	for _, s := range w.sources() {
+		checks = append(checks, s.checks()...)
+	}
+	if cache.WaitFor(ctx, "", checks...) {
+		return nil
+	}
+	var errs []error
+	for _, s := range w.sources() {
+		if err := s.err(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, context.Cause(ctx))...)
+}
+
+// Synced reports for each watched resource, by name, what keeps it from being
+// complete: nil once it is.
+func (w *Watch) Synced() map[string]error {
+	out := make(map[string]error)
+	for _, s := range w.sources() {
+		out[s.resource] = s.err()
+	}
+	return out
+}
+
+// Summary returns the published ConfigMap as the cache has it, nil if it has
+// none, and the resourceVersion up to which the cache is complete. The object is
+// shared: copy it before changing anything.
+func (w *Watch) Summary() (object *corev1.ConfigMap, observed string) {
+	// The version first: the object may then be newer than it, never older.
+	observed = w.summary.version()
+	for _, obj := range w.summary.informer.GetIndexer().List() {
+		object = obj.(*corev1.ConfigMap)
+	}
+	return object, observed
+}
