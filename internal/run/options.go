@@ -1,0 +1,109 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options is the whole configuration. Each field is a flag.
+type Options struct {
+	Kubeconfig string
+	Context    string
+	QPS        float32
+	Burst      int
+
+	WatchNamespace   string
+	PodSelector      string
+	WatchNodes       bool
+	Resync           time.Duration
+	CacheSyncTimeout time.Duration
+
+	Namespace string
+	Name      string
+	Settle    time.Duration
+
+	HTTPAddress string
+}
+
+// DefaultOptions returns what runs without a flag.
+func DefaultOptions() *Options {
+	return &Options{
+		QPS:              50,
+		Burst:            100,
+		WatchNodes:       true,
+		Resync:           10 * time.Minute,
+		CacheSyncTimeout: time.Minute,
+		Name:             "gpu-summary",
+		Settle:           time.Second,
+		HTTPAddress:      "127.0.0.1:8080",
+	}
+}
+
+// AddFlags binds the options to flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig `file`; without it and without --context the cluster this pod runs in, then $KUBECONFIG, then ~/.kube/config")
+	fs.StringVar(&o.Context, "context", o.Context, "kubeconfig context to use instead of the current one")
+	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, negative for no limit on our side")
+	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests that may exceed --kube-api-qps at once")
+
+	fs.StringVar(&o.WatchNamespace, "watch-namespace", o.WatchNamespace, "count only pods in this `namespace` (default all)")
+	fs.StringVar(&o.PodSelector, "pod-selector", o.PodSelector, "count only pods with these labels, as in kubectl -l")
+	fs.BoolVar(&o.WatchNodes, "watch-nodes", o.WatchNodes, "watch nodes; without them there is no allocatable, and rows follow the pods alone")
+	fs.DurationVar(&o.Resync, "resync", o.Resync, "how often a pass is made with no event to ask for it, from the cache, without asking the API server; 0 for never")
+	fs.DurationVar(&o.CacheSyncTimeout, "cache-sync-timeout", o.CacheSyncTimeout, "how long the caches may take to fill before the controller gives up and says why")
+
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the published ConfigMap (default the pod's own, else the kubeconfig context's)")
+	fs.StringVar(&o.Name, "name", o.Name, "name of the published ConfigMap")
+	fs.DurationVar(&o.Settle, "settle", o.Settle, "least time between two writes; a change after quiet is written at once")
+
+	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of /metrics, /livez and /readyz; port 0 for any that is free")
+}
+
+// Validate reports every value that cannot work, each with its flag.
+func (o *Options) Validate() error {
+	var errs []error
+	bad := func(flag string, value any, why string) {
+		errs = append(errs, fmt.Errorf("--%s=%v: %s", flag, value, why))
+	}
+	for _, problem := range validation.IsDNS1123Subdomain(o.Name) {
+		bad("name", o.Name, problem)
+	}
+	if o.Namespace != "" {
+		for _, problem := range validation.IsDNS1123Label(o.Namespace) {
+			bad("namespace", o.Namespace, problem)
+		}
+	}
+	if o.WatchNamespace != "" {
+		for _, problem := range validation.IsDNS1123Label(o.WatchNamespace) {
+			bad("watch-namespace", o.WatchNamespace, problem)
+		}
+	}
+	if _, err := labels.Parse(o.PodSelector); err != nil {
+		bad("pod-selector", o.PodSelector, err.Error())
+	}
+	if o.Settle < 0 {
+		bad("settle", o.Settle, "must not be negative")
+	}
+	if o.Resync < 0 {
+		bad("resync", o.Resync, "must not be negative")
+	}
+	if o.CacheSyncTimeout <= 0 {
+		bad("cache-sync-timeout", o.CacheSyncTimeout, "must be above zero: a cache that never fills would be waited for in silence")
+	}
+	if o.QPS == 0 {
+		bad("kube-api-qps", o.QPS, "must not be zero (negative means no limit)")
+	}
+	if o.QPS > 0 && o.Burst < 1 {
+		bad("kube-api-burst", o.Burst, "must be at least 1")
+	}
+	if _, _, err := net.SplitHostPort(o.HTTPAddress); err != nil {
+		bad("http-address", o.HTTPAddress, err.Error())
+	}
+	return errors.Join(errs...)
+}

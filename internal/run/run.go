@@ -1,0 +1,155 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
+	"github.com/gpu-summary/gpu-summary-controller/internal/queue"
+	"github.com/gpu-summary/gpu-summary-controller/internal/reconcile"
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve"
+	"github.com/gpu-summary/gpu-summary-controller/internal/watch"
+)
+
+// gpus are the resources that are counted.
+var gpus = count.Resources{count.NVIDIA}
+
+// Run finds the cluster and runs the controller until ctx ends.
+func Run(ctx context.Context, o *Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	c, err := findCluster(o)
+	if err != nil {
+		return err
+	}
+	if o.Namespace == "" {
+		o.Namespace = c.namespace
+	}
+	client, err := kubernetes.NewForConfig(tune(c.config, o))
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	logger := klog.FromContext(ctx)
+	logger.Info("Starting gpu-summary-controller", "version", Version(), "go", runtime.Version())
+	logger.Info("Using cluster", "server", c.config.Host, "found", c.source)
+	return control(ctx, client, o)
+}
+
+// control runs all stages until ctx ends or one of them fails, and returns when
+// every goroutine has.
+func control(ctx context.Context, client kubernetes.Interface, o *Options) error {
+	target := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	klog.FromContext(ctx).Info("Counting", "resources", gpus, "pods", scope(o), "nodes", o.WatchNodes, "configMap", target)
+
+	q := queue.New(clock.RealClock{})
+	// Run shuts the queue down too; this is for the ways out before it.
+	defer q.ShutDown()
+	selector, err := labels.Parse(o.PodSelector)
+	if err != nil {
+		return fmt.Errorf("parse pod selector: %w", err)
+	}
+	informers, err := watch.New(client, watch.Options{
+		GPUs:         gpus,
+		PodNamespace: o.WatchNamespace,
+		PodSelector:  selector,
+		Nodes:        o.WatchNodes,
+		Summary:      target,
+		Resync:       o.Resync,
+	}, queue.Enqueuer{Queue: q})
+	if err != nil {
+		return fmt.Errorf("prepare informers: %w", err)
+	}
+	server, err := serve.Listen(o.HTTPAddress, informers.Synced)
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Serving", "address", "http://"+server.Address(), "paths", []string{"/metrics", "/livez", "/readyz"})
+	reconciler := reconcile.New(reconcile.Options{
+		Observe: informers.World,
+		Publish: publish.New(client.CoreV1(), target, count.NVIDIA, informers.Summary).Publish,
+		GPUs:    gpus,
+		Settle:  o.Settle,
+		Clock:   clock.RealClock{},
+	})
+
+	return pipeline{server: server, informers: informers, queue: q, reconcile: reconciler.Reconcile}.run(ctx, o.CacheSyncTimeout)
+}
+
+// pipeline is everything that has a life.
+type pipeline struct {
+	server    *serve.Server
+	informers *watch.Watch
+	queue     queue.Queue
+	reconcile reconcile.Func
+}
+
+func (p pipeline) run(parent context.Context, syncTimeout time.Duration) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	var wg sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		wg.Wait()
+	}()
+	wg.Go(func() {
+		if err := p.server.Run(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	wg.Go(func() { p.informers.Run(ctx) })
+
+	err := waitForSync(ctx, p.informers, syncTimeout)
+	if err == nil {
+		reconcile.Run(ctx, p.queue, p.reconcile)
+		err = context.Cause(ctx)
+	}
+	if parent.Err() != nil {
+		return nil // we were asked to end, and that is no failure
+	}
+	return err
+}
+
+// waitForSync waits for the caches, but not for ever: a controller that does
+// nothing and says nothing is worse than one that ends.
+func waitForSync(ctx context.Context, informers *watch.Watch, timeout time.Duration) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, timeout,
+		fmt.Errorf("nothing is published from an incomplete cache; gave up after --cache-sync-timeout=%v", timeout))
+	defer cancel()
+	return advise(informers.WaitForSync(bounded))
+}
+
+// advise says what to do about a cache that did not sync.
+func advise(err error) error {
+	var sync *watch.SyncError
+	if !errors.As(err, &sync) || !apierrors.IsForbidden(sync.Err) {
+		return err
+	}
+	advice := fmt.Sprintf("grant the verb %q on %s, as deploy/manifests/rbac.yaml does", sync.Verb, sync.Resource)
+	if sync.Resource == "nodes" {
+		advice += ", or run with --watch-nodes=false"
+	}
+	return fmt.Errorf("%w\n%s", err, advice)
+}
+
+func scope(o *Options) string {
+	where := "all namespaces"
+	if o.WatchNamespace != "" {
+		where = "namespace " + o.WatchNamespace
+	}
+	if o.PodSelector != "" {
+		where += " with " + o.PodSelector
+	}
+	return where
+}

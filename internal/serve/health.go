@@ -1,0 +1,35 @@
+package serve
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// checks answers 200 when every named condition holds, else 503; either way with
+// a line for each, as the Kubernetes components do.
+func checks(conditions func() map[string]error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		var results map[string]error
+		if conditions != nil {
+			results = conditions()
+		}
+		var body strings.Builder
+		verdict, status := "ok", http.StatusOK
+		for _, name := range slices.Sorted(maps.Keys(results)) {
+			if err := results[name]; err != nil {
+				verdict, status = "not ready", http.StatusServiceUnavailable
+				fmt.Fprintf(&body, "[-] %s: %v\n", name, err)
+				continue
+			}
+			fmt.Fprintf(&body, "[+] %s\n", name)
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "%s%s\n", body.String(), verdict)
+	})
+}
