@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -38,19 +39,18 @@ func Run(ctx context.Context, o *Options) error {
 	if o.Namespace == "" {
 		o.Namespace = c.namespace
 	}
-	client, err := kubernetes.NewForConfig(tune(c.config, o))
+	klog.FromContext(ctx).Info("Starting gpu-summary-controller", "version", Version(), "go", runtime.Version())
+	klog.FromContext(ctx).Info("Using cluster", "server", c.config.Host, "found", c.source)
+	return Control(ctx, c.config, o)
+}
+
+// Control runs all stages against one API server until ctx ends or one of them
+// fails, and returns when every goroutine has. o.Namespace must be set.
+func Control(ctx context.Context, config *rest.Config, o *Options) error {
+	client, err := kubernetes.NewForConfig(tune(config, o))
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	logger := klog.FromContext(ctx)
-	logger.Info("Starting gpu-summary-controller", "version", Version(), "go", runtime.Version())
-	logger.Info("Using cluster", "server", c.config.Host, "found", c.source)
-	return control(ctx, client, o)
-}
-
-// control runs all stages until ctx ends or one of them fails, and returns when
-// every goroutine has.
-func control(ctx context.Context, client kubernetes.Interface, o *Options) error {
 	target := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 	klog.FromContext(ctx).Info("Counting", "resources", gpus, "pods", scope(o), "nodes", o.WatchNodes, "configMap", target)
 
