@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"internal/publish": {
 		"internal/count", "k8s.io/api/core/v1", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes/typed/core/v1",
 	},
-	"internal/reconcile": {"internal/count", "internal/queue", "internal/publish", "k8s.io/klog/v2", "k8s.io/utils/clock"},
+	"internal/reconcile": {"internal/count", "internal/queue", "internal/publish", "k8s.io/klog/v2"},
 	"internal/serve":     {"k8s.io/component-base/metrics/…"},
 	"internal/run": {
 		"internal/…", "github.com/spf13/pflag", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes", "k8s.io/client-go/rest",

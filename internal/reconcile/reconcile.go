@@ -10,10 +10,8 @@ package reconcile
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
@@ -28,45 +26,28 @@ type Options struct {
 	Publish func(context.Context, *count.Snapshot) (publish.Result, error)
 	// GPUs names the resources that are counted.
 	GPUs count.Resources
-	// Settle is the least time between two writes.
-	Settle time.Duration
-	Clock  clock.PassiveClock
 }
 
-// Reconciler makes a key correct. Its queue never hands out a key twice at a
-// time, so that it needs no lock.
-type Reconciler struct {
-	Options
-	wrote time.Time
-}
+// Reconciler makes a key correct. It keeps nothing from one pass to the next.
+type Reconciler struct{ Options }
 
 // New makes a reconciler.
 func New(o Options) *Reconciler { return &Reconciler{Options: o} }
 
-// Reconcile makes the world match the cache once. There are three outcomes, as
-// the worker understands them: an error, and the key comes back with back-off; a
-// duration above zero, and it comes back after that; neither, and it is done.
-//
-// The first change after quiet is published at once. Those that follow within
-// the settle window wait for its end and go out as one write: the window is
-// entered from the front and never extended, so that a cluster that never stops
-// changing is still published once per window.
-func (r *Reconciler) Reconcile(ctx context.Context, _ queue.Key) (again time.Duration, err error) {
-	if wait := r.Settle - r.Clock.Since(r.wrote); !r.wrote.IsZero() && wait > 0 {
-		return wait, nil
-	}
+// Reconcile makes the cluster match the cache once and reports whether that took
+// a write.
+func (r *Reconciler) Reconcile(ctx context.Context, _ queue.Key) (wrote bool, err error) {
 	world, err := r.Observe()
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	result, err := r.Publish(ctx, count.Take(world, r.GPUs))
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	if result.Wrote() {
-		r.wrote = r.Clock.Now()
 		klog.FromContext(ctx).V(2).Info("Published", "action", result.Action, "foreignEdit", result.Foreign,
 			"changes", result.String(), "pods", world.Observed.Pods, "nodes", world.Observed.Nodes)
 	}
-	return 0, nil
+	return result.Wrote(), nil
 }

@@ -44,13 +44,11 @@ func run(t *testing.T, settle time.Duration, play func(*loop)) {
 				return count.World{}, nil
 			},
 			Publish: l.publish,
-			Settle:  settle,
-			Clock:   clock.RealClock{},
 		})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			reconcile.Run(ctx, l.queue, r.Reconcile)
+			reconcile.Run(ctx, l.queue, settle, r.Reconcile)
 		}()
 		play(l)
 		cancel()
@@ -178,36 +176,16 @@ func TestFailureBacksOffAndSuccessForgets(t *testing.T) {
 	})
 }
 
-// A change that arrives within the window after a failure does not reset the
-// back-off: putting a pass off is no success.
-func TestPuttingOffDoesNotForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, ctx := ktesting.NewTestContext(t)
-		ctx, cancel := context.WithCancel(ctx)
-		q := queue.New(clock.RealClock{})
-		outcomes := []struct {
-			again time.Duration
-			err   error
-		}{{0, errors.New("one")}, {time.Second, nil}, {0, errors.New("two")}}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			reconcile.Run(ctx, q, func(context.Context, queue.Key) (time.Duration, error) {
-				if len(outcomes) == 0 {
-					return 0, nil
-				}
-				o := outcomes[0]
-				outcomes = outcomes[1:]
-				return o.again, o.err
-			})
-		}()
-		q.Add(queue.Summary)
-		after(time.Second + 60*time.Millisecond)
-		if n := q.NumRequeues(queue.Summary); n != 2 {
-			t.Errorf("%d failures are remembered, want 2", n)
+// A server that refuses our writes is not asked at the rate of the events: adding
+// a key passes by its back-off.
+func TestEventsDoNotHurryAFailingKey(t *testing.T) {
+	run(t, time.Second, func(l *loop) {
+		l.set(func() { l.fail = errors.New("unavailable") })
+		for range 4500 {
+			l.change()
+			after(time.Millisecond)
 		}
-		cancel()
-		<-done
+		l.expect(t, 0, time.Second, 2*time.Second, 3*time.Second, 4*time.Second)
 	})
 }
 
@@ -222,10 +200,10 @@ func TestRunDrainsTheKeyInHandOnly(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			reconcile.Run(ctx, q, func(context.Context, queue.Key) (time.Duration, error) {
+			reconcile.Run(ctx, q, 0, func(context.Context, queue.Key) (bool, error) {
 				passes++
 				time.Sleep(time.Minute)
-				return 0, nil
+				return false, nil
 			})
 		}()
 		q.Add(queue.Summary)

@@ -81,11 +81,8 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		Observe: informers.World,
 		Publish: publish.New(client.CoreV1(), target, count.NVIDIA, informers.Summary).Publish,
 		GPUs:    gpus,
-		Settle:  o.Settle,
-		Clock:   clock.RealClock{},
 	})
-
-	return pipeline{server: server, informers: informers, queue: q, reconcile: reconciler.Reconcile}.run(ctx, o.CacheSyncTimeout)
+	return pipeline{server: server, informers: informers, queue: q, reconcile: reconciler.Reconcile}.run(ctx, o)
 }
 
 // pipeline is everything that has a life.
@@ -96,7 +93,7 @@ type pipeline struct {
 	reconcile reconcile.Func
 }
 
-func (p pipeline) run(parent context.Context, syncTimeout time.Duration) error {
+func (p pipeline) run(parent context.Context, o *Options) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	var wg sync.WaitGroup
 	defer func() {
@@ -110,9 +107,12 @@ func (p pipeline) run(parent context.Context, syncTimeout time.Duration) error {
 	})
 	wg.Go(func() { p.informers.Run(ctx) })
 
-	err := waitForSync(ctx, p.informers, syncTimeout)
+	err := waitForSync(ctx, p.informers, o.CacheSyncTimeout)
 	if err == nil {
-		reconcile.Run(ctx, p.queue, p.reconcile)
+		// In a cluster without GPUs no event may ever come, and that too is worth
+		// saying.
+		p.queue.Add(queue.Summary)
+		reconcile.Run(ctx, p.queue, o.Settle, p.reconcile)
 		err = context.Cause(ctx)
 	}
 	if parent.Err() != nil {
