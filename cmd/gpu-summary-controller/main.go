@@ -16,17 +16,23 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/run"
 )
 
-func main() {
+func main() { os.Exit(execute()) }
+
+// execute returns the exit status: 0 when the controller was asked to end and
+// did, 1 when it could not do its work.
+func execute() int {
+	defer logs.FlushLogs()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	// The first signal asks for a clean end; a second one gets the default, an
 	// end at once.
 	context.AfterFunc(ctx, stop)
-	defer logs.FlushLogs()
 	if err := command().ExecuteContext(ctx); err != nil {
 		logs.FlushLogs()
 		fmt.Fprintf(os.Stderr, "gpu-summary-controller: %v\n", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func command() *cobra.Command {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -26,32 +27,32 @@ func TestADeleteMissedWhileTheWatchWasCut(t *testing.T) {
 	e.remove("goes")
 	// Deleted and made anew under the same name: one update, with another UID.
 	e.remove("is-another")
-	e.recreate("is-another", "gpu-1", 3)
+	e.eventually("the name to be free", func() error { return e.ensure("is-another", "gpu-1", 3) })
 	w.mend()
-	e.shows("gpu-1=4")
+
+	e.eventually("the row to be right", func() error {
+		cm, err := e.configMap()
+		if err != nil {
+			return err
+		}
+		return errors.Join(e.ensure("is-another", "gpu-1", 3), sameRows(map[string]string{"gpu-1": "4"}, cm.Data))
+	})
 	if n := w.read(func(w *wire) int { return w.relists }) - lists; n < 1 {
 		t.Error("pods were not listed anew: the delete came over the watch, and nothing was tested")
 	}
 }
 
-// recreate makes a pod that was there a moment ago and waits until it runs. KWOK
-// deletes by name and knows no UID: the delete it owes the old pod may hit the new
-// one, which is then made once more.
-func (e *env) recreate(name, node string, gpus int) {
-	e.Helper()
-	pods := e.client.CoreV1().Pods(e.namespace)
-	e.eventually("the new "+name+" to run", func() error {
-		pod, err := pods.Get(e.Context(), name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			pod = e.pod(name, gpus)
-			pod.Spec.NodeName = node
-			pod, err = pods.Create(e.Context(), pod, metav1.CreateOptions{})
-		}
-		if err == nil && pod.Status.Phase != corev1.PodRunning {
-			err = fmt.Errorf("it is %s", pod.Status.Phase)
-		}
-		return err
-	})
+// ensure makes a bound pod unless it is there. KWOK deletes by name and knows no
+// UID: a delete that it owes an earlier pod of the name may hit this one at any
+// time, which is then made once more.
+func (e *env) ensure(name, node string, gpus int) error {
+	pod := e.pod(name, gpus)
+	pod.Spec.NodeName = node
+	_, err := e.client.CoreV1().Pods(e.namespace).Create(e.Context(), pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // TestRestartWhilePodsWereDeleted: nothing is known of before but what the

@@ -20,8 +20,8 @@ type wire struct {
 
 	mu      sync.Mutex
 	cut     bool
-	gone    bool // the next watch is told that its version is too old
-	relists int  // watches and lists that start from the beginning
+	expired bool // watches that resume are told that their version is too old
+	relists int  // watches and lists of pods that start from the beginning
 	watches map[*body]struct{}
 	writes  int
 	onWrite func(writes int) // called before a write goes out
@@ -72,18 +72,18 @@ func (w *wire) before(req *http.Request, isWatch bool) (*http.Response, error) {
 	switch {
 	case w.cut:
 		return nil, errCut
-	case resumes && w.gone:
-		w.gone = false
-		return expired(req), nil
+	case resumes && w.expired:
+		return tooOld(req), nil
 	case !resumes && req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/pods"):
 		w.relists++
+		w.expired = false
 	}
 	return nil, nil
 }
 
-// expired is what an API server answers when the version to resume from has been
+// tooOld is what an API server answers when the version to resume from has been
 // compacted away.
-func expired(req *http.Request) *http.Response {
+func tooOld(req *http.Request) *http.Response {
 	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too old resource version","reason":"Expired","code":410}`
 	return &http.Response{
 		StatusCode: http.StatusGone, Status: "410 Gone", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
@@ -103,11 +103,12 @@ func (w *wire) sever() {
 	}
 }
 
-// mend lets requests through again; the versions to resume from are lost.
+// mend lets requests through again; the versions to resume from are lost, until
+// pods have been listed anew.
 func (w *wire) mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut, w.gone = false, true
+	w.cut, w.expired = false, true
 }
 
 func (w *wire) read(what func(w *wire) int) int {

@@ -1,0 +1,67 @@
+# The two commands a newcomer needs are `make demo` and `make test`. Everything
+# they need beyond Go, git and make is built or installed here, by version.
+
+GO               ?= go
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI         := $(CURDIR)/bin/tools/golangci-lint-$(GOLANGCI_VERSION)
+VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
+LDFLAGS          := -X k8s.io/component-base/version.gitVersion=$(VERSION)
+
+# client-go's own watchdogs: one panics when a cached object is changed, the other
+# compares what was streamed with a list.
+DETECTORS := KUBE_CACHE_MUTATION_DETECTOR=true KUBE_WATCHLIST_INCONSISTENCY_DETECTOR=true
+
+.PHONY: all
+all: bin/gpu-summary-controller bin/lab ## build the controller and the lab's command
+
+.PHONY: bin/gpu-summary-controller
+bin/gpu-summary-controller:
+	$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/gpu-summary-controller
+
+.PHONY: bin/lab
+bin/lab:
+	cd lab && $(GO) build -ldflags '$(LDFLAGS)' -o ../$@ ./cmd/lab
+
+.PHONY: demo
+demo: all ## a control plane, a cluster of 6,212 GPUs, and the controller at work on it
+	bin/lab demo $(DEMO_FLAGS)
+
+.PHONY: test
+test: vet unit lint integration ## everything that must hold
+
+.PHONY: vet
+vet: ## gofmt, go vet, and whether go.mod is tidy
+	@files=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not gofmt-ed: $$files"; exit 1; }
+	$(GO) vet ./...
+	$(GO) mod tidy -diff
+	cd lab && $(GO) mod tidy -diff
+
+.PHONY: unit
+unit: ## the root module's tests: pure code, virtual time, the layout
+	$(GO) test -race ./...
+
+.PHONY: lab-binaries
+lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first time
+	bin/lab build
+
+.PHONY: integration
+integration: lab-binaries ## the lab's tests, on a real control plane
+	cd lab && $(GO) vet ./...
+	cd lab && $(DETECTORS) $(GO) test -race -p 1 -timeout 30m ./...
+
+.PHONY: lint
+lint: $(GOLANGCI) lab-binaries ## golangci-lint on both modules
+	$(GOLANGCI) run ./...
+	cd lab && $(GOLANGCI) run --config ../.golangci.yml ./...
+
+$(GOLANGCI):
+	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(dir $@)golangci-lint $@
+
+.PHONY: clean
+clean: ## remove what was built here (the lab's binaries stay in the user's cache)
+	rm -rf bin
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
