@@ -23,12 +23,23 @@ const (
 // Result says what a publish did and why.
 type Result struct {
 	Action Action
-	// Foreign is true when the ConfigMap was not as we had left it: somebody
-	// edited or deleted it.
-	Foreign bool
+	// Reason says why something was written.
+	Reason Reason
 	// Changes lists what differed, "node-1 2→4", sorted, each once.
 	Changes []string
 }
+
+// Reason says why a ConfigMap was written.
+type Reason string
+
+// The reasons.
+const (
+	Missing  Reason = "there was none"
+	Outdated Reason = "it was left by an earlier run"
+	Changed  Reason = "counts changed"
+	Deleted  Reason = "somebody deleted it"
+	Edited   Reason = "somebody edited it"
+)
 
 // Wrote reports whether anything was sent to the API server.
 func (r Result) Wrote() bool { return r.Action != Unchanged }

@@ -60,7 +60,14 @@ func (p *Publisher) Publish(ctx context.Context, snap *count.Snapshot) (Result, 
 	if !result.Wrote() {
 		return result, nil
 	}
-	result.Foreign = p.said != nil && compare(have, *p.said).Wrote()
+	switch {
+	case p.said == nil:
+		result.Reason = Outdated
+	case compare(have, *p.said).Wrote():
+		result.Reason = Edited
+	default:
+		result.Reason = Changed
+	}
 	next := have.DeepCopy()
 	apply(next, want)
 	updated, err := p.client.ConfigMaps(p.target.Namespace).Update(ctx, next, metav1.UpdateOptions{})
@@ -74,7 +81,10 @@ func (p *Publisher) Publish(ctx context.Context, snap *count.Snapshot) (Result, 
 func (p *Publisher) create(ctx context.Context, want content) (Result, error) {
 	next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.target.Namespace, Name: p.target.Name}}
 	result := compare(next, want)
-	result.Action, result.Foreign = Created, p.said != nil
+	result.Action, result.Reason = Created, Missing
+	if p.said != nil {
+		result.Reason = Deleted
+	}
 	apply(next, want)
 	created, err := p.client.ConfigMaps(p.target.Namespace).Create(ctx, next, metav1.CreateOptions{})
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ queue.Key) (wrote bool, er
 		return false, err
 	}
 	if result.Wrote() {
-		klog.FromContext(ctx).V(2).Info("Published", "action", result.Action, "foreignEdit", result.Foreign,
+		klog.FromContext(ctx).V(2).Info("Published", "action", result.Action, "reason", result.Reason,
 			"changes", result.String(), "pods", world.Observed.Pods, "nodes", world.Observed.Nodes)
 	}
 	return result.Wrote(), nil

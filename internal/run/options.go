@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options is the whole configuration. Each field is a flag.
+// Options is the whole configuration. Each field but the last is a flag.
 type Options struct {
 	Kubeconfig string
 	Context    string
@@ -29,6 +29,10 @@ type Options struct {
 	Settle    time.Duration
 
 	HTTPAddress string
+
+	// Serving, if set, is told the address of the HTTP server before anything else
+	// starts. Whoever asked for port 0 has no other way to know it.
+	Serving func(address string)
 }
 
 // DefaultOptions returns what runs without a flag.

@@ -77,6 +77,9 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Serving", "address", "http://"+server.Address(), "paths", []string{"/metrics", "/livez", "/readyz"})
+	if o.Serving != nil {
+		o.Serving(server.Address())
+	}
 	reconciler := reconcile.New(reconcile.Options{
 		Observe: informers.World,
 		Publish: publish.New(client.CoreV1(), target, count.NVIDIA, informers.Summary).Publish,

@@ -30,7 +30,7 @@ type controller struct {
 // start runs the controller until the test ends.
 func (e *env) start(changes ...func(*rest.Config, *run.Options)) *controller {
 	e.Helper()
-	config, options := lab.Config(), run.DefaultOptions()
+	config, options := e.plane.Config(), run.DefaultOptions()
 	options.Namespace = e.namespace
 	options.Settle = 200 * time.Millisecond
 	options.HTTPAddress = freeAddress(e)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
 )
 
 // patience bounds every wait. Machines are shared; a test that gets there does
@@ -23,25 +24,31 @@ const patience = 90 * time.Second
 // env is one test's part of the cluster.
 type env struct {
 	*testing.T
+	plane     *plane.Plane
 	client    kubernetes.Interface
 	namespace string
 }
 
-// newEnv makes a namespace, and afterwards removes it, every pod in it, and the
-// nodes of the test.
+// newEnv makes a namespace on the common control plane, and afterwards removes
+// it, every pod in it, and the nodes of the test.
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(lab.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &env{T: t, client: client}
-	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.namespace = ns.Name
+	e := newEnvOn(t, lab)
 	t.Cleanup(e.clean)
+	return e
+}
+
+// newEnvOn makes a namespace on any control plane, and leaves it there.
+func newEnvOn(t *testing.T, p *plane.Plane) *env {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(p.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{T: t, plane: p, client: client}
+	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	e.must(err)
+	e.namespace = ns.Name
 	e.eventually("the default service account", func() error {
 		_, err := client.CoreV1().ServiceAccounts(e.namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		return err

@@ -34,7 +34,7 @@ var binary = sync.OnceValues(func() (string, error) {
 func (e *env) user(cluster, own []rbacv1.PolicyRule) (kubeconfig string) {
 	e.Helper()
 	name := "user-of-" + e.namespace
-	config, err := lab.ConfigFor(name)
+	config, err := e.plane.ConfigFor(name)
 	e.must(err)
 	meta := metav1.ObjectMeta{Name: name}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
@@ -201,7 +201,7 @@ func TestAMissingNamespaceIsNamed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stderr := &lines{}
-	cmd := exec.CommandContext(ctx, path, "--kubeconfig", e.kubeconfig(lab.Config()), "--namespace", missing, "--http-address=127.0.0.1:0", "--settle=100ms")
+	cmd := exec.CommandContext(ctx, path, "--kubeconfig", e.kubeconfig(e.plane.Config()), "--namespace", missing, "--http-address=127.0.0.1:0", "--settle=100ms")
 	cmd.Stderr = stderr
 	e.must(cmd.Start())
 	defer func() { cancel(); _ = cmd.Wait() }()
