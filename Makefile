@@ -5,7 +5,7 @@ GO               ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CURDIR)/bin/tools/golangci-lint-$(GOLANGCI_VERSION)
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
-LDFLAGS          := -X k8s.io/component-base/version.gitVersion=$(VERSION)
+LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/run.version=$(VERSION)
 
 # client-go's own watchdogs: one panics when a cached object is changed, the other
 # compares what was streamed with a list.

@@ -26,6 +26,8 @@ const module = "github.com/gpu-summary/gpu-summary-controller/"
 var allowed = map[string][]string{
 	"cmd/gpu-summary-controller": {"internal/run", "github.com/spf13/cobra", "k8s.io/component-base/logs…"},
 
+	"deploy/manifests": {},
+
 	"internal/count": {"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/component-helpers/resource"},
 	"internal/watch": {
 		"internal/count", "k8s.io/api/core/v1", "k8s.io/apimachinery/…",
@@ -39,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/serve":     {"k8s.io/component-base/metrics/…"},
 	"internal/run": {
 		"internal/…", "github.com/spf13/pflag", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes", "k8s.io/client-go/rest",
-		"k8s.io/client-go/tools/clientcmd", "k8s.io/component-base/version", "k8s.io/klog/v2", "k8s.io/utils/clock",
+		"k8s.io/client-go/tools/clientcmd", "k8s.io/klog/v2", "k8s.io/utils/clock",
 	},
 }
 

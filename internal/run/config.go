@@ -67,5 +67,6 @@ func tune(config *rest.Config, o *Options) *rest.Config {
 	c.ContentType = protobuf
 	c.AcceptContentTypes = protobuf + ",application/json"
 	c.QPS, c.Burst = o.QPS, o.Burst
-	return rest.AddUserAgent(c, "gpu-summary-controller")
+	c.UserAgent = "gpu-summary-controller/" + Version()
+	return c
 }

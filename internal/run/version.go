@@ -1,17 +1,16 @@
 package run
 
-import (
-	"runtime/debug"
-	"strings"
+import "runtime/debug"
 
-	"k8s.io/component-base/version"
-)
+// version is set by make. It is not component-base's version, which stands for
+// that of Kubernetes: metrics are hidden or shown by it.
+var version string
 
 // Version is what the build says it is: set by make, else what the go command
 // knows of the module, as with go install of a tagged version.
 func Version() string {
-	if v := version.Get().GitVersion; !strings.HasPrefix(v, "v0.0.0-master") {
-		return v
+	if version != "" {
+		return version
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
