@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 
 	"deploy/manifests": {},
 
-	"internal/count": {"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/component-helpers/resource"},
+	"internal/count": {"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/util/validation", "k8s.io/component-helpers/resource"},
 	"internal/watch": {
 		"internal/count", "k8s.io/api/core/v1", "k8s.io/apimachinery/…",
 		"k8s.io/client-go/informers", "k8s.io/client-go/kubernetes", "k8s.io/client-go/tools/cache",

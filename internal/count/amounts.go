@@ -38,15 +38,14 @@ func (a Amounts) Equal(b Amounts) bool { return slices.Equal(a, b) }
 // The quantity is copied out of the map before it is read: several of
 // Quantity's reading methods cache their result in the receiver, and the list
 // may belong to an object that others share. Value rounds up (R11).
-func amountsOf(list corev1.ResourceList, gpus Resources) Amounts {
+func amountsOf(list corev1.ResourceList, names Names) Amounts {
 	var out Amounts
-	for _, name := range gpus {
-		q, ok := list[corev1.ResourceName(name)]
-		if !ok {
+	for name, q := range list {
+		if !names.Match(string(name)) {
 			continue
 		}
 		if v := q.Value(); v != 0 {
-			out = append(out, Amount{Resource: name, Value: v})
+			out = append(out, Amount{Resource: string(name), Value: v})
 		}
 	}
 	slices.SortFunc(out, func(x, y Amount) int { return cmp.Compare(x.Resource, y.Resource) })
@@ -65,4 +64,12 @@ func add(a, b int64) int64 {
 		return math.MinInt64
 	}
 	return sum
+}
+
+// mul multiplies numbers that are not negative, without wrapping.
+func mul(a, b int64) int64 {
+	if a != 0 && b > math.MaxInt64/a {
+		return math.MaxInt64
+	}
+	return a * b
 }

@@ -2,6 +2,7 @@ package count_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +13,13 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 )
 
-var gpus = count.Resources{count.NVIDIA}
+var names = func() count.Names {
+	names, err := count.ParseNames(count.DefaultNames()...)
+	if err != nil {
+		panic(err)
+	}
+	return names
+}()
 
 func list(n string) corev1.ResourceList {
 	return corev1.ResourceList{count.NVIDIA: resource.MustParse(n)}
@@ -98,10 +105,10 @@ func TestRequested(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := tc.pod.DeepCopy()
-			snap := count.Take(world(read(tc.pod)), gpus)
+			snap := count.Take(world(read(tc.pod)))
 			sum := snap.Of(count.NVIDIA)
-			if sum.Requested != tc.want || sum.Pending != 0 {
-				t.Errorf("requested %d, pending %d, want %d and 0", sum.Requested, sum.Pending, tc.want)
+			if sum.Requested != tc.want || sum.Pending.Devices != 0 {
+				t.Errorf("requested %d, pending %d, want %d and 0", sum.Requested, sum.Pending.Devices, tc.want)
 			}
 			if diff := cmp.Diff(before, tc.pod); diff != "" {
 				t.Errorf("counting changed the pod:\n%s", diff)
@@ -116,18 +123,26 @@ func waiting(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPe
 func read(pods ...*corev1.Pod) []*count.Pod {
 	var out []*count.Pod
 	for _, p := range pods {
-		r := count.ReadPod(p, gpus)
+		r := count.ReadPod(p, names)
 		out = append(out, &r)
 	}
 	return out
 }
 
-func node(name, capacity, allocatable string) *count.Node {
-	n := count.ReadNode(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status:     corev1.NodeStatus{Capacity: list(capacity), Allocatable: list(allocatable)},
-	}, gpus)
-	return &n
+// node takes pods and has so many devices, unless a change says otherwise.
+func node(name, capacity, allocatable string, changes ...func(*corev1.Node)) *count.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"nvidia.com/gpu.product": "A100"}},
+		Status: corev1.NodeStatus{
+			Capacity: list(capacity), Allocatable: list(allocatable),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	for _, change := range changes {
+		change(n)
+	}
+	record := count.ReadNode(n, names)
+	return &record
 }
 
 func world(pods []*count.Pod) count.World {
@@ -139,39 +154,72 @@ func world(pods []*count.Pod) count.World {
 	}
 }
 
+func on(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
+
 func TestTake(t *testing.T) {
 	w := world(read(
 		pod(),
-		pod(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }, containers(container("9"))),
-		pod(func(p *corev1.Pod) { p.Spec.NodeName = "gone" }, containers(container("3"))),
+		pod(on("n2"), containers(container("9"))),
+		pod(on("gone"), containers(container("3"))),
 		pod(waiting, containers(container("4"))),
 		pod(waiting, deleted),
 		pod(waiting, phase(corev1.PodFailed)),
 	))
-	want := count.Summary{
-		Resource: count.NVIDIA,
-		Totals:   count.Totals{Capacity: 16, Allocatable: 15, Requested: 11, Free: 6, Overcommitted: 2},
-		Nodes: []count.Row{
-			{Node: "n1", Capacity: 8, Allocatable: 8, Requested: 2, Free: 6},
-			{Node: "n2", Capacity: 8, Allocatable: 7, Requested: 9, Overcommitted: 2},
-		},
-		Orphaned: 3, Pending: 4, PendingPods: 1,
+	numbers := count.Numbers{Capacity: 16, Allocatable: 15, Requested: 11, Free: 6, UsableFree: 6, Overcommitted: 2}
+	fit := count.Fit{
+		LargestFree: 6,
+		Sizes:       []count.Size{{1, 6, 0}, {2, 3, 0}, {4, 1, 2}, {8, 0, 6}},
+		Histogram:   []count.Bucket{{Free: 0, Nodes: 1}, {Free: 6, Nodes: 1}},
 	}
-	if diff := cmp.Diff(want, count.Take(w, gpus).Of(count.NVIDIA)); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
+	want := &count.Snapshot{
+		Observed:   w.Observed,
+		NodesKnown: true,
+		Rows: []count.Row{
+			{Node: "n1", Resource: count.NVIDIA, Source: count.DevicePlugin, Model: "A100", Numbers: count.Numbers{Capacity: 8, Allocatable: 8, Requested: 2, Free: 6, UsableFree: 6}},
+			{Node: "n2", Resource: count.NVIDIA, Source: count.DevicePlugin, Model: "A100", Numbers: count.Numbers{Capacity: 8, Allocatable: 7, Requested: 9, Overcommitted: 2}},
+		},
+		Summaries: []count.Summary{{
+			Resource: count.NVIDIA,
+			Numbers:  numbers,
+			Orphaned: 3,
+			Pending: count.Pending{
+				Devices: 4, Pods: 1,
+				Reasons: []count.Reason{{Wait: count.Untried, Devices: 4, Pods: 1}},
+				Shapes:  []count.Shape{{Devices: 4, Pods: 1}},
+			},
+			Nodes: 2, Fit: fit,
+			Models:     []count.Model{{Name: "A100", Nodes: 2, Numbers: numbers, Fit: fit}},
+			Namespaces: []count.Share{{Name: "ns", Requested: 11, Pending: 4}},
+			Priorities: []count.Share{{Name: "default", Requested: 11, Pending: 4}},
+		}},
+	}
+	if diff := cmp.Diff(want, count.Take(w)); diff != "" {
+		t.Errorf("snapshot (-want +got):\n%s", diff)
 	}
 
 	w.Nodes = append(w.Nodes, node("gone", "0", "0"))
-	if sum := count.Take(w, gpus).Of(count.NVIDIA); sum.Orphaned != 0 || sum.Requested != 14 || len(sum.Nodes) != 3 {
-		t.Errorf("R3: the node came back: orphaned %d, requested %d, %d rows; want 0, 14, 3", sum.Orphaned, sum.Requested, len(sum.Nodes))
+	snap := count.Take(w)
+	if sum := snap.Of(count.NVIDIA); sum.Orphaned != 0 || sum.Requested != 14 || len(snap.Rows) != 3 {
+		t.Errorf("R3: the node came back: orphaned %d, requested %d, %d rows; want 0, 14, 3", sum.Orphaned, sum.Requested, len(snap.Rows))
+	}
+}
+
+func TestTheOrderOfTheInputMakesNoDifference(t *testing.T) {
+	w := world(read(pod(), pod(on("n2"), containers(container("3"))), pod(waiting), pod(on("gone"))))
+	want := count.Take(w)
+	slices.Reverse(w.Pods)
+	slices.Reverse(w.Nodes)
+	if diff := cmp.Diff(want, count.Take(w)); diff != "" {
+		t.Errorf("snapshot (-want +got):\n%s", diff)
 	}
 }
 
 func TestWithoutNodesRowsFollowPods(t *testing.T) {
-	w := count.World{Pods: read(pod(), pod(func(p *corev1.Pod) { p.Spec.NodeName = "n0" }))}
-	want := []count.Row{{Node: "n0", Requested: 2}, {Node: "n1", Requested: 2}}
-	snap := count.Take(w, gpus)
-	if diff := cmp.Diff(want, snap.Of(count.NVIDIA).Nodes); diff != "" {
+	snap := count.Take(count.World{Pods: read(pod(), pod(on("n0")))})
+	row := func(node string) count.Row {
+		return count.Row{Node: node, Resource: count.NVIDIA, Source: count.DevicePlugin, Model: count.UnknownModel, Numbers: count.Numbers{Requested: 2}}
+	}
+	if diff := cmp.Diff([]count.Row{row("n0"), row("n1")}, snap.Rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	if sum := snap.Of(count.NVIDIA); sum.Overcommitted != 0 || sum.Orphaned != 0 {
@@ -181,9 +229,9 @@ func TestWithoutNodesRowsFollowPods(t *testing.T) {
 
 func TestTotalsSaturate(t *testing.T) {
 	huge := containers(container("9223372036854775807"))
-	sum := count.Take(world(read(pod(huge), pod(huge), pod(waiting, huge), pod(waiting, huge))), gpus).Of(count.NVIDIA)
-	if sum.Requested != math.MaxInt64 || sum.Pending != math.MaxInt64 || sum.Overcommitted < 0 {
-		t.Errorf("R11: requested %d, pending %d, overcommitted %d", sum.Requested, sum.Pending, sum.Overcommitted)
+	sum := count.Take(world(read(pod(huge), pod(huge), pod(waiting, huge), pod(waiting, huge)))).Of(count.NVIDIA)
+	if sum.Requested != math.MaxInt64 || sum.Pending.Devices != math.MaxInt64 || sum.Overcommitted < 0 {
+		t.Errorf("R11: requested %d, pending %d, overcommitted %d", sum.Requested, sum.Pending.Devices, sum.Overcommitted)
 	}
 }
 
@@ -204,13 +252,13 @@ func TestEqual(t *testing.T) {
 		{"another pod of that name", pod(func(p *corev1.Pod) { p.UID = "v" }), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			from, to := count.ReadPod(pod(), gpus), count.ReadPod(tc.to, gpus)
+			from, to := count.ReadPod(pod(), names), count.ReadPod(tc.to, names)
 			if from.Equal(&to) != tc.alike || to.Equal(&from) != tc.alike {
 				t.Errorf("alike is %v, want %v", !tc.alike, tc.alike)
 			}
 		})
 	}
-	from, to := count.ReadPod(pod(waiting), gpus), count.ReadPod(pod(waiting, deleted), gpus)
+	from, to := count.ReadPod(pod(waiting), names), count.ReadPod(pod(waiting, deleted), names)
 	if from.Equal(&to) {
 		t.Error("P1: a waiting pod that is being deleted no longer counts, so the two differ")
 	}

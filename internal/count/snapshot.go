@@ -1,10 +1,5 @@
 package count
 
-import (
-	"maps"
-	"slices"
-)
-
 // World is everything one pass looks at.
 type World struct {
 	// Pods may hold pods that do not count; Take leaves them out.
@@ -20,24 +15,150 @@ type World struct {
 // "" for a store that was not read. Two of them compare only within one
 // resource.
 type Observed struct {
-	Pods  string
-	Nodes string
+	Pods  string `json:"pods,omitempty"`
+	Nodes string `json:"nodes,omitempty"`
 }
 
-// Snapshot is the answer of one pass. It is never changed after Take.
+// Snapshot is the answer of one pass. It is never changed after Take. All
+// numbers are devices, unless the name says pods or nodes; of shared devices they
+// are slots (N5).
 type Snapshot struct {
-	Observed Observed
+	Observed Observed `json:"observed"`
 	// NodesKnown is false when nodes were not watched. Capacity, Allocatable,
-	// Free, Overcommitted and Orphaned are then 0 and mean nothing.
-	NodesKnown bool
-	// Resources has a Summary for every counted resource, in the order in which
-	// they were asked for, also for those that no node and no pod mentions.
-	Resources []Summary
+	// Free, Overcommitted, Orphaned and all that follows from them are then 0 and
+	// mean nothing.
+	NodesKnown bool `json:"nodesKnown"`
+	// Summaries has one entry for each resource that a node has or a pod asks
+	// for, sorted by name. Resources are never summed with each other (N5).
+	Summaries []Summary `json:"resources"`
+	// Rows has an entry for each node, resource and source where capacity,
+	// allocatable or requested is above zero (N1), sorted in that order.
+	Rows []Row `json:"-"`
 }
 
-// Of returns the summary of a resource, an empty one if it was not counted.
+// Source is where a node's devices come from.
+type Source string
+
+// DevicePlugin is the only source so far: a device plugin reports the number, and
+// the kubelet puts it into the node's status.
+const DevicePlugin Source = "device-plugin"
+
+// Row is one node's numbers for one resource.
+type Row struct {
+	Node     string `json:"node"`
+	Resource string `json:"resource"`
+	Source   Source `json:"source"`
+	// Model is the product as the vendor's label names it (N4).
+	Model string `json:"model"`
+	// Replicas is how many slots share a device, 0 when devices are not shared.
+	Replicas int64 `json:"replicas,omitempty"`
+	// States is why free devices cannot be had, empty when they can (N3).
+	States []State `json:"states,omitempty"`
+	Numbers
+}
+
+// Numbers is what there is to say of a node, a model or a whole cluster.
+type Numbers struct {
+	// Capacity counts all devices, Allocatable the healthy ones (N1).
+	Capacity    int64 `json:"capacity"`
+	Allocatable int64 `json:"allocatable"`
+	// Requested is what kube-scheduler's NodeInfo.Requested holds (R1, R6).
+	Requested int64 `json:"requested"`
+	// Free is what a node could still give, never negative (N2). A sum of it is
+	// over nodes: free devices here do not make up for too few there.
+	Free int64 `json:"free"`
+	// UsableFree is the part of Free on nodes that take pods (N3).
+	UsableFree int64 `json:"usableFree"`
+	// Overcommitted is what is requested beyond allocatable: devices that turned
+	// unhealthy, or a device plugin that went away, under running pods (N2).
+	Overcommitted int64 `json:"overcommitted"`
+}
+
+// Summary is all there is to say about one resource across the cluster.
+type Summary struct {
+	Resource string `json:"resource"`
+	Numbers
+	// Orphaned is requested by pods bound to a node that does not exist. It is
+	// in no row and in no other number (R3).
+	Orphaned int64   `json:"orphaned"`
+	Pending  Pending `json:"pending"`
+	// Nodes is the number of nodes with a row.
+	Nodes      int     `json:"nodes"`
+	Fit        Fit     `json:"fit"`
+	Models     []Model `json:"models"`
+	Namespaces []Share `json:"namespaces"`
+	Priorities []Share `json:"priorities"`
+}
+
+// Model is the part of a resource that is of one product.
+type Model struct {
+	Name  string `json:"model"`
+	Nodes int    `json:"nodes"`
+	Numbers
+	Fit Fit `json:"fit"`
+}
+
+// Pending is demand that waits for a node (P1).
+type Pending struct {
+	Devices int64 `json:"devices"`
+	Pods    int   `json:"pods"`
+	// Reasons has an entry for each reason that occurs, in the order of Waits.
+	Reasons []Reason `json:"reasons"`
+	// Shapes says how many pods ask for how many devices, smallest first.
+	Shapes []Shape `json:"shapes"`
+}
+
+// Reason is the part of the waiting demand that waits for one reason.
+type Reason struct {
+	Wait    Wait  `json:"reason"`
+	Devices int64 `json:"devices"`
+	Pods    int   `json:"pods"`
+}
+
+// Shape is a number of pods that ask for equally many devices each.
+type Shape struct {
+	Devices int64 `json:"devices"`
+	Pods    int   `json:"pods"`
+}
+
+// Share is what one namespace, or one band of priorities, holds and waits for.
+type Share struct {
+	Name      string `json:"name"`
+	Requested int64  `json:"requested"`
+	Pending   int64  `json:"pending"`
+}
+
+// Fit says what would fit, which the number of free devices alone does not.
+type Fit struct {
+	// LargestFree is the most usable free devices on one node: the largest pod
+	// that could start now.
+	LargestFree int64 `json:"largestFree"`
+	// Sizes has an entry for pods of 1, 2, 4 and 8 devices and of the largest
+	// node, smallest first.
+	Sizes []Size `json:"sizes"`
+	// Histogram says how many nodes have how many devices free, fewest first.
+	Histogram []Bucket `json:"histogram"`
+}
+
+// Size is what would fit of pods that ask for Devices each.
+type Size struct {
+	Devices int64 `json:"devices"`
+	// Placeable is how many such pods could start now, one node after another.
+	Placeable int64 `json:"placeable"`
+	// Stranded is how many free devices would then be left over, on nodes with
+	// too few of them or on nodes that take no pods.
+	Stranded int64 `json:"stranded"`
+}
+
+// Bucket is a number of nodes with equally many free devices.
+type Bucket struct {
+	Free  int64 `json:"free"`
+	Nodes int   `json:"nodes"`
+}
+
+// Of returns the summary of a resource, an empty one when there is none of it.
 func (s *Snapshot) Of(resource string) Summary {
-	for _, sum := range s.Resources {
+	for _, sum := range s.Summaries {
 		if sum.Resource == resource {
 			return sum
 		}
@@ -45,109 +166,11 @@ func (s *Snapshot) Of(resource string) Summary {
 	return Summary{Resource: resource}
 }
 
-// Summary is all there is to say about one resource. Numbers are devices.
-type Summary struct {
-	Resource string
-	Totals
-	// Nodes has a row for each node where capacity, allocatable or requested is
-	// above zero (N1), sorted by name.
-	Nodes []Row
-	// Orphaned is requested by pods bound to a node that does not exist. It is
-	// in no row and in no total (R3).
-	Orphaned int64
-	// Pending is asked for by pods that wait for a node (P1), PendingPods their
-	// number.
-	Pending     int64
-	PendingPods int
-}
-
-// Totals sums rows. Free and Overcommitted are summed per node: eight free
-// devices on one node do not make up for one too many on another.
-type Totals struct {
-	Capacity      int64
-	Allocatable   int64
-	Requested     int64
-	Free          int64
-	Overcommitted int64
-}
-
-// Row is one node's numbers for one resource.
-type Row struct {
-	Node        string
-	Capacity    int64
-	Allocatable int64
-	// Requested is what kube-scheduler's NodeInfo.Requested holds (R1, R6).
-	Requested int64
-	// Free is what the node could still give, never negative (N2).
-	Free int64
-	// Overcommitted is what is requested beyond allocatable: devices that turned
-	// unhealthy, or a device plugin that went away, under running pods (N2).
-	Overcommitted int64
-}
-
-// Take counts the world. The order of the input makes no difference.
-func Take(w World, gpus Resources) *Snapshot {
-	snap := &Snapshot{Observed: w.Observed, NodesKnown: w.NodesKnown, Resources: make([]Summary, 0, len(gpus))}
-	for _, resource := range gpus {
-		snap.Resources = append(snap.Resources, summarize(w, resource))
-	}
-	return snap
-}
-
-func summarize(w World, resource string) Summary {
-	sum := Summary{Resource: resource}
-	rows := make(map[string]*Row)
-	for _, n := range w.Nodes {
-		rows[n.Name] = &Row{
-			Node:        n.Name,
-			Capacity:    n.Capacity.Of(resource),
-			Allocatable: n.Allocatable.Of(resource),
-		}
-	}
-	for _, p := range w.Pods {
-		amount := p.Requests.Of(resource)
-		switch {
-		case amount == 0:
-		case p.Pending():
-			sum.Pending = add(sum.Pending, amount)
-			sum.PendingPods++
-		case p.Bound():
-			if row := rowOf(rows, p.Node, !w.NodesKnown); row != nil {
-				row.Requested = add(row.Requested, amount)
-			} else {
-				sum.Orphaned = add(sum.Orphaned, amount)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		row := rows[name]
-		if row.Capacity == 0 && row.Allocatable == 0 && row.Requested == 0 {
-			continue
-		}
-		if w.NodesKnown {
-			row.Free = max(0, row.Allocatable-row.Requested)
-			row.Overcommitted = max(0, row.Requested-row.Allocatable)
-		}
-		sum.Nodes = append(sum.Nodes, *row)
-		sum.include(*row)
-	}
-	return sum
-}
-
-// rowOf finds a node's row, or makes one if it may.
-func rowOf(rows map[string]*Row, node string, create bool) *Row {
-	row := rows[node]
-	if row == nil && create {
-		row = &Row{Node: node}
-		rows[node] = row
-	}
-	return row
-}
-
-func (t *Totals) include(r Row) {
-	t.Capacity = add(t.Capacity, r.Capacity)
-	t.Allocatable = add(t.Allocatable, r.Allocatable)
-	t.Requested = add(t.Requested, r.Requested)
-	t.Free = add(t.Free, r.Free)
-	t.Overcommitted = add(t.Overcommitted, r.Overcommitted)
+func (n *Numbers) include(m Numbers) {
+	n.Capacity = add(n.Capacity, m.Capacity)
+	n.Allocatable = add(n.Allocatable, m.Allocatable)
+	n.Requested = add(n.Requested, m.Requested)
+	n.Free = add(n.Free, m.Free)
+	n.UsableFree = add(n.UsableFree, m.UsableFree)
+	n.Overcommitted = add(n.Overcommitted, m.Overcommitted)
 }

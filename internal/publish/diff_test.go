@@ -15,12 +15,16 @@ func snapshot(nodesKnown bool) *count.Snapshot {
 	return &count.Snapshot{
 		Observed:   count.Observed{Pods: "12", Nodes: map[bool]string{true: "7"}[nodesKnown]},
 		NodesKnown: nodesKnown,
-		Resources: []count.Summary{{
+		Summaries: []count.Summary{{
 			Resource: count.NVIDIA,
-			Totals:   count.Totals{Allocatable: 16, Requested: 9, Free: 7},
-			Nodes:    []count.Row{{Node: "n1", Requested: 9}, {Node: "n2", Requested: 0}},
-			Pending:  4,
+			Numbers:  count.Numbers{Allocatable: 16, Requested: 9, Free: 7},
+			Pending:  count.Pending{Devices: 4},
 		}},
+		Rows: []count.Row{
+			{Node: "n1", Resource: count.NVIDIA, Numbers: count.Numbers{Requested: 9}},
+			{Node: "n2", Resource: count.NVIDIA},
+			{Node: "n2", Resource: "amd.com/gpu", Numbers: count.Numbers{Requested: 3}},
+		},
 	}
 }
 

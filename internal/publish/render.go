@@ -50,16 +50,18 @@ type content struct {
 func render(snap *count.Snapshot, resource string) content {
 	sum := snap.Of(resource)
 	c := content{
-		data: make(map[string]string, len(sum.Nodes)),
+		data: make(map[string]string, sum.Nodes),
 		annotations: map[string]string{
 			AnnotationResource:  resource,
 			AnnotationRequested: number(sum.Requested),
-			AnnotationPending:   number(sum.Pending),
+			AnnotationPending:   number(sum.Pending.Devices),
 		},
 		observed: "pods@" + snap.Observed.Pods,
 	}
-	for _, row := range sum.Nodes {
-		c.data[row.Node] = number(row.Requested)
+	for _, row := range snap.Rows {
+		if row.Resource == resource {
+			c.data[row.Node] = number(row.Requested)
+		}
 	}
 	if snap.NodesKnown {
 		c.annotations[AnnotationAllocatable] = number(sum.Allocatable)

@@ -64,14 +64,14 @@ func (a *adds) Add(queue.Key) { *a++ }
 
 func TestEnqueuer(t *testing.T) {
 	bound := func(changes ...func(*count.Pod)) *count.Pod {
-		p := &count.Pod{Name: "p", UID: "u", Node: "n", Phase: corev1.PodRunning, Requests: count.Amounts{{Resource: count.NVIDIA, Value: 2}}}
+		p := &count.Pod{Name: "p", UID: "u", Node: "n", Requests: count.Amounts{{Resource: count.NVIDIA, Value: 2}}}
 		for _, change := range changes {
 			change(p)
 		}
 		return p
 	}
 	cpuOnly := func(p *count.Pod) { p.Requests = nil }
-	finished := func(p *count.Pod) { p.Phase = corev1.PodSucceeded }
+	finished := func(p *count.Pod) { p.Terminal = true }
 	same := bound()
 	node := &count.Node{Name: "n", Allocatable: count.Amounts{{Resource: count.NVIDIA, Value: 8}}}
 	fewer := &count.Node{Name: "n", Allocatable: count.Amounts{{Resource: count.NVIDIA, Value: 7}}}

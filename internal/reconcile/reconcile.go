@@ -24,8 +24,6 @@ type Options struct {
 	Observe func() (count.World, error)
 	// Publish writes what differs.
 	Publish func(context.Context, *count.Snapshot) (publish.Result, error)
-	// GPUs names the resources that are counted.
-	GPUs count.Resources
 }
 
 // Reconciler makes a key correct. It keeps nothing from one pass to the next.
@@ -41,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ queue.Key) (wrote bool, er
 	if err != nil {
 		return false, err
 	}
-	result, err := r.Publish(ctx, count.Take(world, r.GPUs))
+	result, err := r.Publish(ctx, count.Take(world))
 	if err != nil {
 		return false, err
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 )
 
 // Options is the whole configuration. Each field but the last is a flag.
@@ -18,6 +20,7 @@ type Options struct {
 	QPS        float32
 	Burst      int
 
+	GPUResources     []string
 	WatchNamespace   string
 	PodSelector      string
 	WatchNodes       bool
@@ -56,6 +59,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, negative for no limit on our side")
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests that may exceed --kube-api-qps at once")
 
+	fs.StringArrayVar(&o.GPUResources, "gpu-resource", o.GPUResources, "count this extended `resource` too, example.com/gpu or a pattern that ends in *, example.com/gpu-*; repeatable")
 	fs.StringVar(&o.WatchNamespace, "watch-namespace", o.WatchNamespace, "count only pods in this `namespace` (default all)")
 	fs.StringVar(&o.PodSelector, "pod-selector", o.PodSelector, "count only pods with these labels, as in kubectl -l")
 	fs.BoolVar(&o.WatchNodes, "watch-nodes", o.WatchNodes, "watch nodes; without them there is no allocatable, and rows follow the pods alone")
@@ -69,6 +73,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of /metrics, /livez and /readyz; port 0 for any that is free")
 }
 
+// names is what counts as a GPU: the names known to be one and those that the
+// flags add.
+func (o *Options) names() (count.Names, error) {
+	return count.ParseNames(append(count.DefaultNames(), o.GPUResources...)...)
+}
+
 // Validate reports every value that cannot work, each with its flag.
 func (o *Options) Validate() error {
 	var errs []error
@@ -77,6 +87,9 @@ func (o *Options) Validate() error {
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(o.Name) {
 		bad("name", o.Name, problem)
+	}
+	if _, err := o.names(); err != nil {
+		bad("gpu-resource", o.GPUResources, err.Error())
 	}
 	if o.Namespace != "" {
 		for _, problem := range validation.IsDNS1123Label(o.Namespace) {

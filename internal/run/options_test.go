@@ -15,6 +15,7 @@ func TestFlagsNameTheirMistakes(t *testing.T) {
 		"namespace":          "a/b",
 		"watch-namespace":    "a b",
 		"pod-selector":       "a in (",
+		"gpu-resource":       "nvidia.com/*",
 		"settle":             "-1s",
 		"resync":             "-1s",
 		"cache-sync-timeout": "0s",

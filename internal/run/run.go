@@ -24,9 +24,6 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/watch"
 )
 
-// gpus are the resources that are counted.
-var gpus = count.Resources{count.NVIDIA}
-
 // Run finds the cluster and runs the controller until ctx ends.
 func Run(ctx context.Context, o *Options) error {
 	if err := o.Validate(); err != nil {
@@ -52,7 +49,11 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		return fmt.Errorf("make client: %w", err)
 	}
 	target := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-	klog.FromContext(ctx).Info("Counting", "resources", gpus, "pods", scope(o), "nodes", o.WatchNodes, "configMap", target)
+	names, err := o.names()
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Counting", "resources", append(count.DefaultNames(), o.GPUResources...), "pods", scope(o), "nodes", o.WatchNodes, "configMap", target)
 
 	q := queue.New(clock.RealClock{})
 	// Run shuts the queue down too; this is for the ways out before it.
@@ -62,7 +63,7 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		return fmt.Errorf("parse pod selector: %w", err)
 	}
 	informers, err := watch.New(client, watch.Options{
-		GPUs:         gpus,
+		Names:        names,
 		PodNamespace: o.WatchNamespace,
 		PodSelector:  selector,
 		Nodes:        o.WatchNodes,
@@ -83,7 +84,6 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 	reconciler := reconcile.New(reconcile.Options{
 		Observe: informers.World,
 		Publish: publish.New(client.CoreV1(), target, count.NVIDIA, informers.Summary).Publish,
-		GPUs:    gpus,
 	})
 	return pipeline{server: server, informers: informers, queue: q, reconcile: reconciler.Reconcile}.run(ctx, o)
 }

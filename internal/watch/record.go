@@ -47,6 +47,7 @@ func (r *nodeRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyObje
 func (r *nodeRecord) DeepCopyObject() runtime.Object {
 	c := *r
 	c.Capacity, c.Allocatable = slices.Clone(r.Capacity), slices.Clone(r.Allocatable)
+	c.States, c.Labels = slices.Clone(r.States), slices.Clone(r.Labels)
 	return &c
 }
 

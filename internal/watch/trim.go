@@ -12,20 +12,20 @@ import (
 // failed here would be missing from the cache in silence.
 
 // trimPod reduces a pod to its record.
-func trimPod(gpus count.Resources) cache.TransformFunc {
+func trimPod(names count.Names) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if pod, ok := obj.(*corev1.Pod); ok {
-			return &podRecord{resourceVersion: pod.ResourceVersion, Pod: count.ReadPod(pod, gpus)}, nil
+			return &podRecord{resourceVersion: pod.ResourceVersion, Pod: count.ReadPod(pod, names)}, nil
 		}
 		return obj, nil
 	}
 }
 
 // trimNode reduces a node to its record.
-func trimNode(gpus count.Resources) cache.TransformFunc {
+func trimNode(names count.Names) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if node, ok := obj.(*corev1.Node); ok {
-			return &nodeRecord{resourceVersion: node.ResourceVersion, Node: count.ReadNode(node, gpus)}, nil
+			return &nodeRecord{resourceVersion: node.ResourceVersion, Node: count.ReadNode(node, names)}, nil
 		}
 		return obj, nil
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	gpus    = count.Resources{count.NVIDIA}
+	gpus, _ = count.ParseNames(count.DefaultNames()...)
 	devices = corev1.ResourceList{count.NVIDIA: resource.MustParse("2"), corev1.ResourceCPU: resource.MustParse("1500m")}
 	aPod    = corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}},

@@ -37,8 +37,8 @@ const activePods = "status.phase!=" + string(corev1.PodSucceeded) + ",status.pha
 
 // Options says what to watch.
 type Options struct {
-	// GPUs names the resources that records keep.
-	GPUs count.Resources
+	// Names decides which resources records keep.
+	Names count.Names
 	// PodNamespace restricts pods to one namespace, "" means all.
 	PodNamespace string
 	// PodSelector restricts pods by label; nil means all.
@@ -91,13 +91,13 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 				l.LabelSelector = o.PodSelector.String()
 			}
 		},
-	}, trimPod(o.GPUs), podIndexers)
+	}, trimPod(o.Names), podIndexers)
 
 	if o.Nodes {
 		nodes := core.Nodes()
 		w.nodes = newSource(w.factory, "nodes", &corev1.Node{}, listWatch[*corev1.NodeList]{
 			list: nodes.List, watch: nodes.Watch, scope: func(*metav1.ListOptions) {},
-		}, trimNode(o.GPUs), nil)
+		}, trimNode(o.Names), nil)
 	}
 
 	// Selecting by name lets RBAC restrict list and watch to this one object.
