@@ -1,0 +1,127 @@
+package plane
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeModule is a module of our name with mains that compile in a second.
+func fakeModule(t *testing.T, main string) string {
+	t.Helper()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "go.mod"), "module "+modulePath+"\n\ngo 1.26.0\n")
+	for _, name := range []string{"controlplane", "kwok"} {
+		put(t, filepath.Join(dir, "cmd", name, "main.go"), main)
+	}
+	return dir
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBuildOnceThenFindAndPrune(t *testing.T) {
+	module := fakeModule(t, "package main\n\nfunc main() { println(\"built\") }\n")
+	cache := t.TempDir()
+	abandoned := filepath.Join(cache, buildPrefix+"1")
+	unused := filepath.Join(cache, KubernetesVersion+"-unused")
+	inUse := filepath.Join(cache, KubernetesVersion+"-in-use")
+	otherVersion := filepath.Join(cache, "v1.36.0-unused")
+	for _, dir := range []string{abandoned, unused, inUse, otherVersion} {
+		put(t, filepath.Join(dir, lockName), "")
+	}
+	held := Binaries{ControlPlane: filepath.Join(inUse, "controlplane")}.hold()
+	if held == nil {
+		t.Fatal("hold did not lock the entry")
+	}
+	defer held.Close()
+
+	entry := filepath.Join(cache, KubernetesVersion+"-new")
+	var out bytes.Buffer
+	built, err := buildInto(t.Context(), cache, entry, module, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{built.ControlPlane, built.KWOK} {
+		if said, err := exec.Command(path).CombinedOutput(); err != nil || string(said) != "built\n" {
+			t.Errorf("run %s: %q, %v", path, said, err)
+		}
+	}
+	for dir, stays := range map[string]bool{abandoned: false, unused: false, inUse: true, otherVersion: true, entry: true} {
+		if _, err := os.Stat(dir); (err == nil) != stays {
+			t.Errorf("after the build %s: %v; should stay: %t", filepath.Base(dir), err, stays)
+		}
+	}
+
+	out.Reset()
+	if _, err := buildInto(t.Context(), cache, entry, module, &out); err != nil || out.Len() > 0 {
+		t.Errorf("second build: %v, says %q; want silence", err, out.String())
+	}
+}
+
+func TestFailedBuildShowsTheCompilersWords(t *testing.T) {
+	module := fakeModule(t, "package main\n\nfunc main() { undefinedFunction() }\n")
+	cache := t.TempDir()
+	var out bytes.Buffer
+	_, err := buildInto(t.Context(), cache, filepath.Join(cache, KubernetesVersion+"-x"), module, &out)
+	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
+		t.Errorf("error %v, want the compiler's", err)
+	}
+	left, err := filepath.Glob(filepath.Join(cache, "*-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("a failed build left %v (%v)", left, err)
+	}
+}
+
+func TestKeyFollowsWhatIsBuilt(t *testing.T) {
+	module := fakeModule(t, "package main\n\nfunc main() {}\n")
+	key := func() string {
+		t.Helper()
+		key, err := buildKey(t.Context(), module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	first := key()
+	put(t, filepath.Join(module, "cmd", "lab", "main.go"), "package main")
+	put(t, filepath.Join(module, "plane", "tether", "x_test.go"), "package tether")
+	if key() != first {
+		t.Error("the key changes with files that are not part of the binaries")
+	}
+	for _, path := range []string{"cmd/kwok/main.go", "cmd/controlplane/main.go", "plane/tether/tether.go", "go.mod", "go.sum"} {
+		before := key()
+		put(t, filepath.Join(module, path), "// changed\nmodule "+modulePath+"\n")
+		if key() == before {
+			t.Errorf("the key does not change with %s", path)
+		}
+	}
+}
+
+func TestSourcesAreFoundAroundTheWorkingDirectory(t *testing.T) {
+	module := fakeModule(t, "package main\n")
+	inside := filepath.Join(module, "cmd", "kwok")
+	t.Chdir(inside)
+	got, err := moduleDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := filepath.EvalSymlinks(module); err != nil || got != want {
+		t.Errorf("module directory %s, want %s (%v)", got, want, err)
+	}
+
+	t.Chdir(t.TempDir())
+	if dir, err := moduleDir(); err == nil || !strings.Contains(err.Error(), "inside a checkout") {
+		t.Errorf("outside a checkout: %q, %v; want an error that says what to do", dir, err)
+	}
+}
