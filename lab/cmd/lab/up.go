@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
+)
+
+type upOptions struct {
+	dir        string
+	audit      bool
+	without    []string
+	flags      []string
+	kubeconfig string
+}
+
+func newUpCommand() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a control plane and keep it running until Ctrl-C",
+		Long: `Start etcd, kube-apiserver, kube-scheduler and kube-controller-manager ` + plane.KubernetesVersion + `
+and KWOK ` + plane.KWOKVersion + `, which plays the kubelets, and keep them running until Ctrl-C or SIGTERM.
+Everything listens on 127.0.0.1, lives in one directory, and is removed at the end.
+
+The first time the programs are built from source, which takes a while.`,
+		Example: `  # a cluster for kubectl, in another terminal
+  lab up
+  export KUBECONFIG=...   # as printed
+  kubectl get nodes
+
+  # who asks the server for what
+  lab up --audit --dir /tmp/lab
+  tail -f /tmp/lab/audit.log
+
+  # nothing runs and nothing becomes Ready; the server tells more
+  lab up --without kwok --component-flags kube-apiserver=--v=4`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return up(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.dir, "dir", "", "state directory, empty or new (default a temporary one)")
+	flags.BoolVar(&o.audit, "audit", false, "write every request to audit.log in the state directory")
+	flags.StringSliceVar(&o.without, "without", nil, "component not to start: kwok, kube-scheduler or kube-controller-manager (repeatable)")
+	flags.StringArrayVar(&o.flags, "component-flags", nil, "COMPONENT=FLAGS, more flags for a component, separated by spaces (repeatable)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig-out", "", "write the kubeconfig to this file as well; it stays when the lab ends")
+	return cmd
+}
+
+func up(ctx context.Context, stdout, stderr io.Writer, o upOptions) (err error) {
+	begin := time.Now()
+	extra, err := componentFlags(o.flags)
+	if err != nil {
+		return err
+	}
+	p, err := plane.Start(ctx, plane.Options{
+		Dir:        o.dir,
+		Progress:   stderr,
+		Without:    o.without,
+		ExtraFlags: extra,
+		Audit:      o.audit,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		fmt.Fprintln(stderr, "stopping")
+		if stopErr := p.Stop(); stopErr != nil && err == nil {
+			err = fmt.Errorf("stop the lab: %w", stopErr)
+		}
+	}()
+	if err := p.Announce(); err != nil {
+		return err
+	}
+	if o.kubeconfig != "" {
+		if err := copyKubeconfig(p.Kubeconfig(), o.kubeconfig); err != nil {
+			return err
+		}
+	}
+	describe(stdout, p, o, time.Since(begin))
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-p.Failed():
+		return err
+	}
+}
+
+// componentFlags splits COMPONENT=FLAGS; plane.Start knows the components.
+func componentFlags(args []string) (map[string][]string, error) {
+	flags := map[string][]string{}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || !strings.HasPrefix(strings.TrimSpace(value), "-") {
+			return nil, fmt.Errorf("read --component-flags %q: want COMPONENT=--flag=value, for example kube-apiserver=--v=4", arg)
+		}
+		flags[name] = append(flags[name], strings.Fields(value)...)
+	}
+	return flags, nil
+}
+
+func copyKubeconfig(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func describe(w io.Writer, p *plane.Plane, o upOptions, took time.Duration) {
+	fmt.Fprintf(w, "\nKubernetes %s is up after %s. State directory: %s\n\n",
+		plane.KubernetesVersion, took.Round(100*time.Millisecond), p.Dir())
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  COMPONENT\tPID\tURL\tLOG")
+	for _, c := range p.Components() {
+		fmt.Fprintf(table, "  %s\t%d\t%s\t%s\n", c.Name(), c.Pid(), c.URL(), c.LogPath())
+	}
+	_ = table.Flush()
+	if o.audit {
+		fmt.Fprintf(w, "\nAudit log: %s\n", p.AuditLog())
+	}
+	fmt.Fprintf(w, "\nTo look inside:\n\n  export KUBECONFIG=%s\n  kubectl get nodes\n", p.Kubeconfig())
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		fmt.Fprintln(w, "\n(kubectl is not installed here. The lab does not need it; any Kubernetes client does.)")
+	}
+	fmt.Fprint(w, "\nCtrl-C stops everything and removes the directory.\n")
+}
