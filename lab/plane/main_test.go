@@ -3,7 +3,9 @@ package plane_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +82,12 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 		}
 	}
 }
+
+// names makes unique work for go test -count as well: a component keeps its
+// name when it is stopped.
+var names atomic.Int32
+
+func unique(name string) string { return fmt.Sprintf("%s-%d", name, names.Add(1)) }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)

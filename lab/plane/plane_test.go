@@ -110,7 +110,8 @@ func TestRestartedKWOKPlaysOnAtOnce(t *testing.T) {
 
 func TestSecondAPIServerSeesTheSameObjects(t *testing.T) {
 	p := labPlane(t)
-	second, config, err := p.AddAPIServer(t.Context(), "kube-apiserver-2", "--v=1")
+	name := unique("kube-apiserver")
+	second, config, err := p.AddAPIServer(t.Context(), name, "--v=1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +126,10 @@ func TestSecondAPIServerSeesTheSameObjects(t *testing.T) {
 	if config.Host == p.Config().Host {
 		t.Errorf("both servers are at %s", config.Host)
 	}
-	if p.Component("kube-apiserver-2") != second {
+	if p.Component(name) != second {
 		t.Error("Component does not find the second server")
 	}
-	if _, _, err := p.AddAPIServer(t.Context(), "kube-apiserver-2"); err == nil {
+	if _, _, err := p.AddAPIServer(t.Context(), name); err == nil {
 		t.Error("a third server under the name of the second was accepted")
 	}
 	pid := second.Pid()
@@ -147,17 +148,18 @@ func TestTakenPortIsNoFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := p.AddWithPortTaken(t.Context(), "second-try", l.Addr().(*net.TCPAddr).Port); err != nil {
+	name := unique("second-try")
+	if err := p.AddWithPortTaken(t.Context(), name, l.Addr().(*net.TCPAddr).Port); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Component("second-try").Stop(context.Background()) })
+	t.Cleanup(func() { _ = p.Component(name).Stop(context.Background()) })
 	select {
 	case err := <-p.Failed():
 		t.Errorf("the first try counts as a failure: %v", err)
 	default:
 	}
 	// Ctrl-C goes to a whole process group: this one must not be ours.
-	pid := p.Component("second-try").Pid()
+	pid := p.Component(name).Pid()
 	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
 		t.Errorf("process %d is in group %d (%v), want one of its own", pid, group, err)
 	}

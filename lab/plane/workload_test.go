@@ -148,7 +148,9 @@ func TestDeletedPodOfAJobFailsAndIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = client.BatchV1().Jobs("default").Delete(context.Background(), job.Name, metav1.DeleteOptions{})
+		withPods := metav1.DeletePropagationBackground
+		_ = client.BatchV1().Jobs("default").Delete(context.Background(), job.Name,
+			metav1.DeleteOptions{PropagationPolicy: &withPods})
 	})
 	first := awaitRunningPodOf(t, client, job.Name, "")
 	if err := client.CoreV1().Pods("default").Delete(t.Context(), first, metav1.DeleteOptions{}); err != nil {
