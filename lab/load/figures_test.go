@@ -54,7 +54,7 @@ func TestFiguresMatchTheTrace(t *testing.T) {
 	})
 	t.Run("arrivals", func(t *testing.T) {
 		var want []int64
-		for i := range len(arrivalFigures) {
+		for i := range arrivalFigures {
 			want = append(want, c.Pods[i*(len(c.Pods)-1)/(len(arrivalFigures)-1)].Created)
 		}
 		if diff := cmp.Diff(want, arrivalFigures); diff != "" {

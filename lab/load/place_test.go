@@ -169,7 +169,7 @@ func TestPlace(t *testing.T) {
 			p.Phase = []corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded, corev1.PodRunning, corev1.PodRunning}[i]
 		}), map[string]string{"p0": "small", "p1": "small", "p2": "small", "p3": "big"}},
 		"arrival order, not file order": {pods(3, func(i int, p *Pod) { p.Created = int64(-i) }), map[string]string{"p2": "small", "p1": "small", "p0": "big"}},
-		"same second keeps file order":  {pods(3, func(i int, p *Pod) { p.Created = 0 }), map[string]string{"p0": "small", "p1": "small", "p2": "big"}},
+		"same second keeps file order":  {pods(3, func(_ int, p *Pod) { p.Created = 0 }), map[string]string{"p0": "small", "p1": "small", "p2": "big"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Place(&Cluster{Nodes: nodes, Pods: tc.pods})

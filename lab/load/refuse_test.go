@@ -66,19 +66,20 @@ func TestApplyRefuses(t *testing.T) {
 func TestApplyRefusesForeignNames(t *testing.T) {
 	s := newServer(t)
 	ctx, nodes := t.Context(), s.CoreV1().Nodes()
-	foreign := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "load-node-05"}}
-	if _, err := nodes.Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "load-node-05"}}
+	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := nodes.Delete(context.Background(), foreign.Name, metav1.DeleteOptions{}); err != nil {
+		if err := nodes.Delete(context.Background(), node.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
 	_, err := Apply(ctx, s.cfg, smallCluster(), Options{Namespace: s.namespace})
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || conflict.Object != "node load-node-05" || conflict.Why != "it was not created by a load" {
-		t.Errorf("got %v", err)
+	want := "node load-node-05 is in the way: it was not created by a load; nothing was created"
+	if !errors.As(err, &conflict) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 	if n := len(s.nodes(t)); n != 1 {
 		t.Errorf("%d nodes, want the foreign one alone", n)

@@ -103,9 +103,16 @@ type ConflictError struct {
 	namespace string
 }
 
+// foreign is why an object of somebody else is in the way.
+const foreign = "it was not created by a load"
+
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s is in the way: %s; nothing was created (to remove an earlier load: "+
-		"kubectl delete namespace %s; kubectl delete nodes -l %s=%s)", e.Object, e.Why, e.namespace, SourceLabel, Source)
+	msg := fmt.Sprintf("%s is in the way: %s; nothing was created", e.Object, e.Why)
+	if e.Why == foreign {
+		return msg // nothing that may be removed
+	}
+	return fmt.Sprintf("%s (to remove an earlier load: kubectl delete namespace %s; kubectl delete nodes -l %s=%s)",
+		msg, e.namespace, SourceLabel, Source)
 }
 
 func conflict(namespace, object, why string) error {
@@ -129,7 +136,7 @@ func nodeConflict(found *corev1.Node, n *Node) string {
 	case n == nil:
 		return "it is left from another load"
 	case !ours(found):
-		return "it was not created by a load"
+		return foreign
 	case found.DeletionTimestamp != nil:
 		return "it is being deleted"
 	}
@@ -151,7 +158,7 @@ func (l *loader) podConflict(found *corev1.Pod, p *Pod) string {
 	case p == nil:
 		return "it is left from another load"
 	case !ours(found):
-		return "it was not created by a load"
+		return foreign
 	case found.DeletionTimestamp != nil:
 		return "it is being deleted"
 	}
