@@ -171,19 +171,18 @@ func (e *env) pod(name string, gpus int) *corev1.Pod {
 	}
 }
 
-func (e *env) create(pod *corev1.Pod) *corev1.Pod {
+func (e *env) create(pod *corev1.Pod) {
 	e.Helper()
-	created, err := e.client.CoreV1().Pods(e.namespace).Create(e.Context(), pod, metav1.CreateOptions{})
+	_, err := e.client.CoreV1().Pods(e.namespace).Create(e.Context(), pod, metav1.CreateOptions{})
 	e.must(err)
-	return created
 }
 
 // bound creates a pod on a node.
-func (e *env) bound(name, node string, gpus int) *corev1.Pod {
+func (e *env) bound(name, node string, gpus int) {
 	e.Helper()
 	pod := e.pod(name, gpus)
 	pod.Spec.NodeName = node
-	return e.create(pod)
+	e.create(pod)
 }
 
 // finish lets a pod reach a terminal phase.
