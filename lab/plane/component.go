@@ -55,6 +55,9 @@ type process struct {
 	asked atomic.Bool   // we stop it: its end is no failure
 	done  chan struct{} // closed when it has ended and err is set
 	err   error
+	// told is set by whoever reports an end nobody asked for: start, to its
+	// caller, or reap. Both may notice it in the same moment.
+	told atomic.Bool
 }
 
 func (p *process) running() bool {
@@ -159,12 +162,16 @@ func (c *Component) start(ctx context.Context) error {
 		return err
 	}
 	if err := c.Ready(ctx); err != nil {
+		if p := c.current(); !p.running() {
+			p.told.Store(true)
+		}
 		return err
 	}
 	// It may have ended just after it was ready. Either reap sees the flag down
 	// and reports that, or it is seen here.
 	c.starting.Store(false)
 	if p := c.current(); !p.running() {
+		p.told.Store(true)
 		return c.exitError(p)
 	}
 	return nil
@@ -195,7 +202,7 @@ func (c *Component) launch() error {
 func (c *Component) reap(p *process) {
 	p.err = p.cmd.Wait()
 	close(p.done)
-	if !p.asked.Load() && !c.starting.Load() {
+	if !p.asked.Load() && !c.starting.Load() && p.told.CompareAndSwap(false, true) {
 		c.ended(c.exitError(p))
 	}
 }
