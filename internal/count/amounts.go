@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Amount is a number of devices of one resource. Value is in devices, never in
@@ -38,18 +39,28 @@ func (a Amounts) Equal(b Amounts) bool { return slices.Equal(a, b) }
 // The quantity is copied out of the map before it is read: several of
 // Quantity's reading methods cache their result in the receiver, and the list
 // may belong to an object that others share. Value rounds up (R11).
-func amountsOf(list corev1.ResourceList, names Names) Amounts {
+func amountsOf(list corev1.ResourceList, match func(resource string) bool) Amounts {
 	var out Amounts
 	for name, q := range list {
-		if !names.Match(string(name)) {
+		if !match(string(name)) {
 			continue
 		}
-		if v := q.Value(); v != 0 {
+		if v := valueOf(q); v != 0 {
 			out = append(out, Amount{Resource: string(name), Value: v})
 		}
 	}
 	slices.SortFunc(out, func(x, y Amount) int { return cmp.Compare(x.Resource, y.Resource) })
 	return out
+}
+
+// valueOf reads a quantity without wrapping (R11): the sum of a pod's containers
+// may be beyond 64 bits, and an API server accepts such a pod. Value would give what
+// is left of it, which can be negative; so does the scheduler's NodeInfo.
+func valueOf(q resource.Quantity) int64 {
+	if q.CmpInt64(math.MaxInt64) > 0 {
+		return math.MaxInt64
+	}
+	return q.Value()
 }
 
 // add sums without wrapping: a total that no longer fits stays at the largest

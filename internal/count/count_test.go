@@ -235,6 +235,16 @@ func TestTotalsSaturate(t *testing.T) {
 	}
 }
 
+// TestASumWithinAPodSaturates: an API server accepts such a pod, and anyone may
+// create one. R11.
+func TestASumWithinAPodSaturates(t *testing.T) {
+	two := containers(container("9223372036854775807"), container("1"))
+	sum := count.Take(world(read(pod(two), pod(), pod(waiting, two)))).Of(count.NVIDIA)
+	if sum.Requested != math.MaxInt64 || sum.Pending.Devices != math.MaxInt64 {
+		t.Errorf("requested %d, pending %d", sum.Requested, sum.Pending.Devices)
+	}
+}
+
 // TestEqual decides what causes a pass, and what does not.
 func TestEqual(t *testing.T) {
 	for _, tc := range []struct {

@@ -12,11 +12,12 @@ const (
 	bandDefault  = "default"  // 0, or no priority at all
 	bandHigh     = "high"
 	bandSystem   = "system"
+	bandUnknown  = "unknown" // devices of claims that pods share or have made themselves
 
 	highestUserPriority = 1_000_000_000
 )
 
-var bands = []string{bandNegative, bandDefault, bandHigh, bandSystem}
+var bands = []string{bandNegative, bandDefault, bandHigh, bandSystem, bandUnknown}
 
 func bandOf(priority int32) string {
 	switch {

@@ -13,6 +13,7 @@ var podSizes = []int64{1, 2, 4, 8}
 type part struct {
 	Numbers
 	nodes   int
+	last    string        // the node of the row before
 	largest int64         // allocatable of the largest node
 	usable  map[int64]int // nodes by usable free devices
 	free    map[int64]int // nodes by free devices
@@ -23,7 +24,10 @@ func (p *part) include(r Row) {
 		p.usable, p.free = make(map[int64]int), make(map[int64]int)
 	}
 	p.Numbers.include(r.Numbers)
-	p.nodes++
+	if r.Node != p.last {
+		p.nodes++
+		p.last = r.Node
+	}
 	p.largest = max(p.largest, r.Allocatable)
 	p.usable[r.UsableFree]++
 	p.free[r.Free]++

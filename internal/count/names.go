@@ -64,6 +64,8 @@ func checkName(name string, pattern bool) error {
 		return errors.New(`"*" may only stand at the end`)
 	case pattern && rest == "":
 		return errors.New("a pattern has to name more than the domain")
+	case strings.HasPrefix(domain, "requests."):
+		return errors.New("that is how quotas name a resource, not how pods do")
 	case strings.Contains(domain, "kubernetes.io"):
 		return errors.New("names under kubernetes.io are not device resources")
 	}

@@ -39,6 +39,7 @@ func TestBadNamesAreRefusedEachByName(t *testing.T) {
 		"NVIDIA .com/gpu":    "not a resource name",
 		"kubernetes.io/x":    "not device resources",
 		"a.kubernetes.io/x*": "not device resources",
+		"requests.a.com/gpu": "how quotas name",
 	} {
 		_, err := count.ParseNames("example.com/ok", entry)
 		if err == nil || !strings.Contains(err.Error(), `"`+entry+`"`) || !strings.Contains(err.Error(), why) {

@@ -57,8 +57,8 @@ func ReadNode(node *corev1.Node, names Names) Node {
 	n := Node{
 		Name:        node.Name,
 		UID:         node.UID,
-		Capacity:    amountsOf(node.Status.Capacity, names),
-		Allocatable: amountsOf(node.Status.Allocatable, names),
+		Capacity:    amountsOf(node.Status.Capacity, names.Match),
+		Allocatable: amountsOf(node.Status.Allocatable, names.Match),
 		States:      statesOf(node, names),
 	}
 	for _, key := range productLabels {

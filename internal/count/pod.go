@@ -1,6 +1,8 @@
 package count
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
@@ -26,6 +28,9 @@ type Pod struct {
 	// Claim names the special ResourceClaim that the scheduler made for extended
 	// resources which DRA serves, "" when there is none (D2).
 	Claim string
+	// Served names the GPU resources of the pod that come through that claim, in
+	// order.
+	Served []string
 }
 
 // Wait is the reason why a pod has no node.
@@ -61,13 +66,13 @@ func ReadPod(pod *corev1.Pod, names Names) Pod {
 		Terminal:  pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Deleting:  pod.DeletionTimestamp != nil,
 		Wait:      waitOf(pod),
-		Requests:  amountsOf(requests, names),
+		Requests:  amountsOf(requests, names.matchOrImplicit),
 	}
 	if pod.Spec.Priority != nil {
 		p.Priority = *pod.Spec.Priority
 	}
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		p.Claim = status.ResourceClaimName
+		p.Claim, p.Served = status.ResourceClaimName, servedOf(status, names)
 	}
 	return p
 }
@@ -112,5 +117,5 @@ func (p *Pod) Equal(q *Pod) bool {
 	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name &&
 		p.Node == q.Node && p.Bound() == q.Bound() && p.Pending() == q.Pending() &&
 		p.Priority == q.Priority && p.Wait == q.Wait && p.Claim == q.Claim &&
-		p.Requests.Equal(q.Requests)
+		slices.Equal(p.Served, q.Served) && p.Requests.Equal(q.Requests)
 }

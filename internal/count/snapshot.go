@@ -8,7 +8,9 @@ type World struct {
 	// means nothing: rows then follow the pods alone.
 	Nodes      []*Node
 	NodesKnown bool
-	Observed   Observed
+	// DRA is nil when it was not asked for.
+	DRA      *DRA
+	Observed Observed
 }
 
 // Observed names the resourceVersion of every store a pass was computed from,
@@ -17,6 +19,10 @@ type World struct {
 type Observed struct {
 	Pods  string `json:"pods,omitempty"`
 	Nodes string `json:"nodes,omitempty"`
+	// The stores of DRA.
+	Classes string `json:"deviceclasses,omitempty"`
+	Slices  string `json:"resourceslices,omitempty"`
+	Claims  string `json:"resourceclaims,omitempty"`
 }
 
 // Snapshot is the answer of one pass. It is never changed after Take. All
@@ -34,14 +40,23 @@ type Snapshot struct {
 	// Rows has an entry for each node, resource and source where capacity,
 	// allocatable or requested is above zero (N1), sorted in that order.
 	Rows []Row `json:"-"`
+	// DRA says whether devices of DRA are in the numbers, and which are not; nil
+	// when they were not asked for.
+	DRA *DRAStatus `json:"dra,omitempty"`
 }
 
 // Source is where a node's devices come from.
 type Source string
 
-// DevicePlugin is the only source so far: a device plugin reports the number, and
-// the kubelet puts it into the node's status.
-const DevicePlugin Source = "device-plugin"
+// The sources (D2).
+const (
+	// DevicePlugin: a device plugin reports the number, and the kubelet puts it into
+	// the node's status.
+	DevicePlugin Source = "device-plugin"
+	// DynamicResources: a DRA driver lists the devices in ResourceSlices, and
+	// ResourceClaims hold them.
+	DynamicResources Source = "dra"
+)
 
 // Row is one node's numbers for one resource.
 type Row struct {
@@ -55,6 +70,15 @@ type Row struct {
 	// States is why free devices cannot be had, empty when they can (N3).
 	States []State `json:"states,omitempty"`
 	Numbers
+	// Claimed is what kube-scheduler charges a device plugin's row in addition to
+	// Requested: for pods that hold their devices through a claim, and so have them
+	// in the row of source dra. It happens when a device plugin comes back to a node
+	// where DRA has served pods meanwhile. Free has it taken off (D2).
+	Claimed int64 `json:"claimed,omitempty"`
+	// Blocked is how many healthy devices of a row of source dra are not in use and
+	// cannot be had, because a device that they are part of, or a part of theirs, is
+	// in use (D6).
+	Blocked int64 `json:"blocked,omitempty"`
 }
 
 // Numbers is what there is to say of a node, a model or a whole cluster.
@@ -62,7 +86,8 @@ type Numbers struct {
 	// Capacity counts all devices, Allocatable the healthy ones (N1).
 	Capacity    int64 `json:"capacity"`
 	Allocatable int64 `json:"allocatable"`
-	// Requested is what kube-scheduler's NodeInfo.Requested holds (R1, R6).
+	// Requested is what kube-scheduler's NodeInfo.Requested holds (R1, R6); of DRA
+	// it is the devices that claims hold (D3).
 	Requested int64 `json:"requested"`
 	// Free is what a node could still give, never negative (N2). A sum of it is
 	// over nodes: free devices here do not make up for too few there.
@@ -77,7 +102,11 @@ type Numbers struct {
 // Summary is all there is to say about one resource across the cluster.
 type Summary struct {
 	Resource string `json:"resource"`
+	// Numbers is over all rows, whatever their source: a GPU is a GPU.
 	Numbers
+	// Sources splits it by source. It is empty when device plugins are the only
+	// one.
+	Sources []SourcePart `json:"sources,omitempty"`
 	// Orphaned is requested by pods bound to a node that does not exist. It is
 	// in no row and in no other number (R3).
 	Orphaned int64   `json:"orphaned"`
@@ -88,6 +117,13 @@ type Summary struct {
 	Models     []Model `json:"models"`
 	Namespaces []Share `json:"namespaces"`
 	Priorities []Share `json:"priorities"`
+}
+
+// SourcePart is the part of a resource that comes from one source.
+type SourcePart struct {
+	Source Source `json:"source"`
+	Nodes  int    `json:"nodes"`
+	Numbers
 }
 
 // Model is the part of a resource that is of one product.
