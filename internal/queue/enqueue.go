@@ -34,6 +34,31 @@ func (e Enqueuer) NodeChanged(old, new *count.Node) {
 // An echo of our own write costs one pass that writes nothing.
 func (e Enqueuer) SummaryChanged(_, _ *corev1.ConfigMap) { e.Queue.Add(Summary) }
 
+// DeviceClassChanged enqueues unless the class counts as it did before.
+func (e Enqueuer) DeviceClassChanged(old, new *count.DeviceClass) {
+	if matters(old, new, (*count.DeviceClass).Equal, func(*count.DeviceClass) bool { return true }) {
+		e.Queue.Add(Summary)
+	}
+}
+
+// ResourceSliceChanged enqueues unless the slice counts as it did before.
+func (e Enqueuer) ResourceSliceChanged(old, new *count.ResourceSlice) {
+	if matters(old, new, (*count.ResourceSlice).Equal, func(*count.ResourceSlice) bool { return true }) {
+		e.Queue.Add(Summary)
+	}
+}
+
+// ResourceClaimChanged enqueues unless the claim holds what it held before. One
+// that holds nothing may come and go.
+func (e Enqueuer) ResourceClaimChanged(old, new *count.ResourceClaim) {
+	if matters(old, new, (*count.ResourceClaim).Equal, (*count.ResourceClaim).Holds) {
+		e.Queue.Add(Summary)
+	}
+}
+
+// DRAChanged enqueues: all rows of DRA have come or gone.
+func (e Enqueuer) DRAChanged() { e.Queue.Add(Summary) }
+
 // matters decides for any kind of record: counts says whether a record can be in
 // a number at all, equal whether two of them are alike.
 func matters[R any](old, new *R, equal func(*R, *R) bool, counts func(*R) bool) bool {

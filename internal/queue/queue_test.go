@@ -77,6 +77,12 @@ func TestEnqueuer(t *testing.T) {
 	fewer := &count.Node{Name: "n", Allocatable: count.Amounts{{Resource: count.NVIDIA, Value: 7}}}
 	heartbeat := *node
 
+	class, slice := &count.DeviceClass{Name: "c"}, &count.ResourceSlice{Name: "s", Generation: 1}
+	newer := &count.ResourceSlice{Name: "s", Generation: 2}
+	empty := &count.ResourceClaim{Name: "c"}
+	holding := &count.ResourceClaim{Name: "c", Devices: []count.Allocated{{Driver: "d", Pool: "p", Device: "gpu-0"}}}
+	alike := *holding
+
 	for _, tc := range []struct {
 		name   string
 		change func(queue.Enqueuer)
@@ -96,6 +102,14 @@ func TestEnqueuer(t *testing.T) {
 		{"a device turns unhealthy", func(e queue.Enqueuer) { e.NodeChanged(node, fewer) }, 1},
 		{"a node comes", func(e queue.Enqueuer) { e.NodeChanged(nil, node) }, 1},
 		{"a node goes without a trace", func(e queue.Enqueuer) { e.NodeChanged(nil, nil) }, 1},
+		{"a class comes", func(e queue.Enqueuer) { e.DeviceClassChanged(nil, class) }, 1},
+		{"a slice is published anew", func(e queue.Enqueuer) { e.ResourceSliceChanged(slice, newer) }, 1},
+		{"a slice goes without a trace", func(e queue.Enqueuer) { e.ResourceSliceChanged(nil, nil) }, 1},
+		{"a claim comes", func(e queue.Enqueuer) { e.ResourceClaimChanged(nil, empty) }, 0},
+		{"a claim is allocated", func(e queue.Enqueuer) { e.ResourceClaimChanged(empty, holding) }, 1},
+		{"a claim is reserved for somebody", func(e queue.Enqueuer) { e.ResourceClaimChanged(holding, &alike) }, 0},
+		{"a claim that holds nothing goes", func(e queue.Enqueuer) { e.ResourceClaimChanged(empty, nil) }, 0},
+		{"DRA appears", func(e queue.Enqueuer) { e.DRAChanged() }, 1},
 		{"somebody edits the ConfigMap", func(e queue.Enqueuer) { e.SummaryChanged(&corev1.ConfigMap{}, &corev1.ConfigMap{}) }, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -40,12 +40,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ queue.Key) (wrote bool, er
 		return false, err
 	}
 	result, err := r.Publish(ctx, count.Take(world))
-	if err != nil {
-		return false, err
-	}
 	if result.Wrote() {
-		klog.FromContext(ctx).V(2).Info("Published", "action", result.Action, "reason", result.Reason,
-			"changes", result.String(), "pods", world.Observed.Pods, "nodes", world.Observed.Nodes)
+		klog.FromContext(ctx).V(2).Info("Published", "reasons", result.Reasons(), "changes", result.String(),
+			"pods", world.Observed.Pods, "nodes", world.Observed.Nodes)
 	}
-	return result.Wrote(), nil
+	return result.Wrote(), err
 }

@@ -60,7 +60,7 @@ func (l *loop) publish(context.Context, *count.Snapshot) (publish.Result, error)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.dirty {
-		return publish.Result{Action: publish.Unchanged}, nil
+		return publish.Result{}, nil
 	}
 	l.attempts = append(l.attempts, time.Since(l.start))
 	if l.fail != nil {
@@ -70,7 +70,7 @@ func (l *loop) publish(context.Context, *count.Snapshot) (publish.Result, error)
 	l.mu.Unlock()
 	time.Sleep(l.takes)
 	l.mu.Lock()
-	return publish.Result{Action: publish.Updated}, nil
+	return publish.Result{Writes: []publish.Write{{Action: publish.Updated}}}, nil
 }
 
 // set changes or reads what the worker also uses.

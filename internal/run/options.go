@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
 )
 
 // Options is the whole configuration. Each field but the last is a flag.
@@ -21,15 +22,19 @@ type Options struct {
 	Burst      int
 
 	GPUResources     []string
+	DRAClasses       []string
 	WatchNamespace   string
 	PodSelector      string
 	WatchNodes       bool
 	Resync           time.Duration
 	CacheSyncTimeout time.Duration
 
-	Namespace string
-	Name      string
-	Settle    time.Duration
+	Namespace      string
+	Name           string
+	Resources      []string
+	CapacityName   string
+	MaxObjectBytes int
+	Settle         time.Duration
 
 	HTTPAddress string
 
@@ -47,6 +52,8 @@ func DefaultOptions() *Options {
 		Resync:           10 * time.Minute,
 		CacheSyncTimeout: time.Minute,
 		Name:             "gpu-summary",
+		CapacityName:     "gpu-capacity",
+		MaxObjectBytes:   publish.DefaultMaxObjectBytes,
 		Settle:           time.Second,
 		HTTPAddress:      "127.0.0.1:8080",
 	}
@@ -60,14 +67,18 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests that may exceed --kube-api-qps at once")
 
 	fs.StringArrayVar(&o.GPUResources, "gpu-resource", o.GPUResources, "count this extended `resource` too, example.com/gpu or a pattern that ends in *, example.com/gpu-*; repeatable")
+	fs.StringArrayVar(&o.DRAClasses, "dra-class", o.DRAClasses, "count devices of this DeviceClass as this GPU resource, `class=resource`, gpu.example.com=example.com/gpu; repeatable")
 	fs.StringVar(&o.WatchNamespace, "watch-namespace", o.WatchNamespace, "count only pods in this `namespace` (default all)")
 	fs.StringVar(&o.PodSelector, "pod-selector", o.PodSelector, "count only pods with these labels, as in kubectl -l")
 	fs.BoolVar(&o.WatchNodes, "watch-nodes", o.WatchNodes, "watch nodes; without them there is no allocatable, and rows follow the pods alone")
 	fs.DurationVar(&o.Resync, "resync", o.Resync, "how often a pass is made with no event to ask for it, from the cache, without asking the API server; 0 for never")
 	fs.DurationVar(&o.CacheSyncTimeout, "cache-sync-timeout", o.CacheSyncTimeout, "how long the caches may take to fill before the controller gives up and says why")
 
-	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the published ConfigMap (default the pod's own, else the kubeconfig context's)")
-	fs.StringVar(&o.Name, "name", o.Name, "name of the published ConfigMap")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the published ConfigMaps (default the pod's own, else the kubeconfig context's)")
+	fs.StringVar(&o.Name, "name", o.Name, "name of the ConfigMap that shows "+count.NVIDIA+"; controllers in one namespace need different ones")
+	fs.StringArrayVar(&o.Resources, "resource", o.Resources, "show this GPU `resource` too, in a ConfigMap of its own called <name>.<resource>, with / as .; repeatable")
+	fs.StringVar(&o.CapacityName, "capacity-name", o.CapacityName, "name of the ConfigMap that shows everything as JSON, empty for none")
+	fs.IntVar(&o.MaxObjectBytes, "max-object-bytes", o.MaxObjectBytes, "size from which on the rows of a ConfigMap move into several")
 	fs.DurationVar(&o.Settle, "settle", o.Settle, "least time between two writes; a change after quiet is written at once")
 
 	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of /metrics, /livez and /readyz; port 0 for any that is free")
@@ -85,12 +96,14 @@ func (o *Options) Validate() error {
 	bad := func(flag string, value any, why string) {
 		errs = append(errs, fmt.Errorf("--%s=%v: %s", flag, value, why))
 	}
-	for _, problem := range validation.IsDNS1123Subdomain(o.Name) {
-		bad("name", o.Name, problem)
-	}
-	if _, err := o.names(); err != nil {
+	names, err := o.names()
+	if err != nil {
 		bad("gpu-resource", o.GPUResources, err.Error())
 	}
+	if _, err := o.draClasses(names); err != nil {
+		bad("dra-class", o.DRAClasses, err.Error())
+	}
+	o.checkPublished(names, bad)
 	if o.Namespace != "" {
 		for _, problem := range validation.IsDNS1123Label(o.Namespace) {
 			bad("namespace", o.Namespace, problem)

@@ -16,6 +16,7 @@ func TestFlagsNameTheirMistakes(t *testing.T) {
 		"watch-namespace":    "a b",
 		"pod-selector":       "a in (",
 		"gpu-resource":       "nvidia.com/*",
+		"dra-class":          "gpu.example.com=example.com/gpu",
 		"settle":             "-1s",
 		"resync":             "-1s",
 		"cache-sync-timeout": "0s",

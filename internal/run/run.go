@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -48,12 +47,12 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	target := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 	names, err := o.names()
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Counting", "resources", append(count.DefaultNames(), o.GPUResources...), "pods", scope(o), "nodes", o.WatchNodes, "configMap", target)
+	klog.FromContext(ctx).Info("Counting", "resources", append(count.DefaultNames(), o.GPUResources...), "pods", scope(o), "nodes", o.WatchNodes)
+	klog.FromContext(ctx).Info("Publishing", "namespace", o.Namespace, "configMaps", o.published())
 
 	q := queue.New(clock.RealClock{})
 	// Run shuts the queue down too; this is for the ways out before it.
@@ -62,18 +61,23 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("parse pod selector: %w", err)
 	}
+	draClasses, err := o.draClasses(names)
+	if err != nil {
+		return err
+	}
 	informers, err := watch.New(client, watch.Options{
 		Names:        names,
 		PodNamespace: o.WatchNamespace,
 		PodSelector:  selector,
 		Nodes:        o.WatchNodes,
-		Summary:      target,
+		DRAClasses:   draClasses,
+		Published:    watch.Published{Namespace: o.Namespace, Selector: publish.Selector(o.Name)},
 		Resync:       o.Resync,
 	}, queue.Enqueuer{Queue: q})
 	if err != nil {
 		return fmt.Errorf("prepare informers: %w", err)
 	}
-	server, err := serve.Listen(o.HTTPAddress, informers.Synced)
+	server, err := serve.Listen(o.HTTPAddress, conditions(informers))
 	if err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 	}
 	reconciler := reconcile.New(reconcile.Options{
 		Observe: informers.World,
-		Publish: publish.New(client.CoreV1(), target, count.NVIDIA, informers.Summary).Publish,
+		Publish: publish.New(client.CoreV1(), o.publication(), informers).Publish,
 	})
 	return pipeline{server: server, informers: informers, queue: q, reconcile: reconciler.Reconcile}.run(ctx, o)
 }
@@ -130,7 +134,13 @@ func waitForSync(ctx context.Context, informers *watch.Watch, timeout time.Durat
 	bounded, cancel := context.WithTimeoutCause(ctx, timeout,
 		fmt.Errorf("nothing is published from an incomplete cache; gave up after --cache-sync-timeout=%v", timeout))
 	defer cancel()
-	return advise(informers.WaitForSync(bounded))
+	if err := informers.WaitForSync(bounded); err != nil {
+		return advise(err)
+	}
+	// DRA is worth a moment, so that the first numbers are not published without it.
+	// Device plugins are counted whatever becomes of it.
+	informers.WaitForDRA(bounded)
+	return nil
 }
 
 // advise says what to do about a cache that did not sync.

@@ -1,12 +1,18 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 )
+
+// Info is a condition that is worth a line and keeps nobody from being ready.
+type Info string
+
+func (i Info) Error() string { return string(i) }
 
 // checks answers 200 when every named condition holds, else 503; either way with
 // a line for each, as the Kubernetes components do.
@@ -22,6 +28,11 @@ func checks(conditions func() map[string]error) http.Handler {
 		var body strings.Builder
 		verdict, status := "ok", http.StatusOK
 		for _, name := range slices.Sorted(maps.Keys(results)) {
+			var info Info
+			if errors.As(results[name], &info) {
+				fmt.Fprintf(&body, "[i] %s: %s\n", name, info)
+				continue
+			}
 			if err := results[name]; err != nil {
 				verdict, status = "not ready", http.StatusServiceUnavailable
 				fmt.Fprintf(&body, "[-] %s: %v\n", name, err)

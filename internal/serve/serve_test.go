@@ -57,8 +57,8 @@ func TestReadyzNamesEachCache(t *testing.T) {
 	if code, _ := get(t, "GET", url+"/livez"); code != 200 {
 		t.Errorf("a cache that is not synced makes /livez %d; a restart would not help", code)
 	}
-	caches["nodes"] = nil
-	if code, body := get(t, "GET", url+"/readyz"); code != 200 || body != "[+] nodes\n[+] pods\nok\n" {
+	caches["nodes"], caches["dra"] = nil, serve.Info("absent: not served")
+	if code, body := get(t, "GET", url+"/readyz"); code != 200 || body != "[i] dra: absent: not served\n[+] nodes\n[+] pods\nok\n" {
 		t.Errorf("%d %q", code, body)
 	}
 }

@@ -34,7 +34,7 @@ func (r *podRecord) GetObjectMeta() metav1.Object {
 func (r *podRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 func (r *podRecord) DeepCopyObject() runtime.Object {
 	c := *r
-	c.Requests = slices.Clone(r.Requests)
+	c.Requests, c.Served = slices.Clone(r.Requests), slices.Clone(r.Served)
 	return &c
 }
 

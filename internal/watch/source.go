@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -32,6 +33,7 @@ type listWatch[L runtime.Object] struct {
 	list  func(context.Context, metav1.ListOptions) (L, error)
 	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 	scope func(*metav1.ListOptions)
+	group schema.GroupVersion // empty for core's
 }
 
 // newSource makes the factory's informer for example. The factory starts it.
@@ -39,13 +41,17 @@ func newSource[L runtime.Object](factory informers.SharedInformerFactory, resour
 	lw listWatch[L], trim cache.TransformFunc, indexers cache.Indexers,
 ) *source {
 	s := &source{resource: resource, watching: opened{resource: resource, once: new(sync.Once), done: make(chan struct{})}}
+	group := lw.group
+	if group.Empty() {
+		group = corev1.SchemeGroupVersion
+	}
 	s.informer = factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformerWithOptions(
 			cache.ToListWatcherWithWatchListSemantics(observe(s, lw), client), example,
 			cache.SharedIndexInformerOptions{
 				ResyncPeriod: resync,
 				Indexers:     indexers,
-				Identifier:   factory.InformerName().WithResource(corev1.SchemeGroupVersion.WithResource(resource)),
+				Identifier:   factory.InformerName().WithResource(group.WithResource(resource)),
 			})
 	})
 	// Only an informer that has been started refuses a transform.

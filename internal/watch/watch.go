@@ -17,9 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -45,9 +43,10 @@ type Options struct {
 	PodSelector labels.Selector
 	// Nodes is whether nodes are watched. Without them rows follow pods alone.
 	Nodes bool
-	// Summary is the ConfigMap that is published, watched so that an edit or a
-	// delete by somebody else is noticed.
-	Summary types.NamespacedName
+	// DRAClasses maps device classes to the GPU resource they count as.
+	DRAClasses map[string]string
+	// Published are the ConfigMaps that we write ourselves.
+	Published Published
 	// Resync is how often every record is handed to the handlers once more,
 	// 0 for never. It asks nothing of the API server.
 	Resync time.Duration
@@ -63,6 +62,12 @@ type Handler interface {
 	PodChanged(old, new *count.Pod)
 	NodeChanged(old, new *count.Node)
 	SummaryChanged(old, new *corev1.ConfigMap)
+	DeviceClassChanged(old, new *count.DeviceClass)
+	ResourceSliceChanged(old, new *count.ResourceSlice)
+	ResourceClaimChanged(old, new *count.ResourceClaim)
+	// DRAChanged hears that DRA has begun or ceased to be counted, or is not for
+	// another reason than before.
+	DRAChanged()
 }
 
 // Watch owns the informers.
@@ -71,6 +76,9 @@ type Watch struct {
 	pods    *source
 	nodes   *source // nil when nodes are not watched
 	summary *source
+	dra     *dra
+
+	published Published
 }
 
 // New prepares the informers and registers the handler. It starts nothing.
@@ -79,7 +87,7 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserve informer name: %w", err)
 	}
-	w := &Watch{factory: informers.NewSharedInformerFactoryWithOptions(client, o.Resync, informers.WithInformerName(name))}
+	w := &Watch{published: o.Published, factory: informers.NewSharedInformerFactoryWithOptions(client, o.Resync, informers.WithInformerName(name))}
 	core := client.CoreV1()
 
 	pods := core.Pods(o.PodNamespace)
@@ -100,14 +108,8 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 		}, trimNode(o.Names), nil)
 	}
 
-	// Selecting by name lets RBAC restrict list and watch to this one object.
-	configMaps := core.ConfigMaps(o.Summary.Namespace)
-	w.summary = newSource(w.factory, "configmaps", &corev1.ConfigMap{}, listWatch[*corev1.ConfigMapList]{
-		list: configMaps.List, watch: configMaps.Watch,
-		scope: func(l *metav1.ListOptions) {
-			l.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.Summary.Name).String()
-		},
-	}, trimConfigMap, nil)
+	w.summary = newSummarySource(w.factory, client, o.Published)
+	w.dra = newDRA(client, o, h)
 
 	return w, w.register(h)
 }
@@ -116,7 +118,7 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 // stopped.
 func (w *Watch) Run(ctx context.Context) {
 	w.factory.StartWithContext(ctx)
-	<-ctx.Done()
+	w.dra.run(ctx) // until ctx ends
 	w.factory.Shutdown()
 }
 
@@ -159,16 +161,4 @@ func (w *Watch) Synced() map[string]error {
 		out[s.resource] = s.err()
 	}
 	return out
-}
-
-// Summary returns the published ConfigMap as the cache has it, nil if it has
-// none, and the resourceVersion up to which the cache is complete. The object is
-// shared: copy it before changing anything.
-func (w *Watch) Summary() (object *corev1.ConfigMap, observed string) {
-	// The version first: the object may then be newer than it, never older.
-	observed = w.summary.version()
-	for _, obj := range w.summary.informer.GetIndexer().List() {
-		object = obj.(*corev1.ConfigMap)
-	}
-	return object, observed
 }

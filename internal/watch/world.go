@@ -45,6 +45,7 @@ func (w *Watch) World() (count.World, error) {
 			Pods:       w.countedPods(),
 			Nodes:      w.allNodes(),
 			NodesKnown: w.nodes != nil,
+			DRA:        w.dra.world(),
 			Observed:   before,
 		}
 		if w.observed() == before {
@@ -59,6 +60,7 @@ func (w *Watch) observed() count.Observed {
 	if w.nodes != nil {
 		o.Nodes = w.nodes.version()
 	}
+	w.dra.observe(&o)
 	return o
 }
 

@@ -1,0 +1,68 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+)
+
+// ErrBehind is returned when what is published was computed from something newer
+// than what we have seen. Our watch will catch up; until then nothing is written.
+var ErrBehind = errors.New("what is published is newer than what we have seen")
+
+// versions spells out what a snapshot was computed from, "pods@123 nodes@120": each
+// store that was read, by the name that RBAC has for it.
+func versions(o count.Observed) string {
+	text := "pods@" + o.Pods
+	for _, store := range [...][2]string{
+		{"nodes", o.Nodes}, {"deviceclasses", o.Classes}, {"resourceslices", o.Slices}, {"resourceclaims", o.Claims},
+	} {
+		if store[1] != "" {
+			text += " " + store[0] + "@" + store[1]
+		}
+	}
+	return text
+}
+
+// fence keeps an older observation from replacing a newer one. Two controllers may
+// believe for a moment that it is their turn, and one of them may have been asleep;
+// what it wakes up with has a valid resourceVersion as soon as its cache of our own
+// ConfigMaps is ahead of that of pods.
+//
+// The annotation may have been edited. It blocks nothing that it cannot explain: it
+// was written after what it names had happened, so no version in it can be above
+// the object's own. (Those of another resource compare because one etcd counts
+// them all. Where resources lie in several etcds, some are taken as impossible and
+// the fence is open, which is where we were without it.)
+func fence(have *corev1.ConfigMap, observed string) error {
+	if have == nil {
+		return nil
+	}
+	published := make(map[string]string)
+	for resource, version := range each(have.Annotations[AnnotationObserved]) {
+		published[resource] = version
+	}
+	for resource, version := range each(observed) {
+		theirs := published[resource]
+		if older(version, theirs) && !older(have.ResourceVersion, theirs) {
+			return fmt.Errorf("ConfigMap %s/%s: %w: %s@%s there, %s@%s here", have.Namespace, have.Name, ErrBehind, resource, theirs, resource, version)
+		}
+	}
+	return nil
+}
+
+// each yields the parts of "pods@123 nodes@120".
+func each(observed string) func(yield func(resource, version string) bool) {
+	return func(yield func(string, string) bool) {
+		for part := range strings.FieldsSeq(observed) {
+			resource, version, ok := strings.Cut(part, "@")
+			if ok && !yield(resource, version) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package publish
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestFence: older never replaces newer, and nothing that was made up blocks.
+func TestFence(t *testing.T) {
+	for _, tc := range []struct {
+		published, observed string
+		behind              bool
+	}{
+		{"pods@10 nodes@20", "pods@10 nodes@20", false},
+		{"pods@10 nodes@20", "pods@11 nodes@30", false},
+		{"pods@10 nodes@20", "pods@9 nodes@30", true},
+		{"pods@10 nodes@20", "pods@11 nodes@19", true},
+		{"pods@9", "pods@10", false},
+		{"pods@100", "pods@99", true}, // the object's own version
+		{"pods@101", "pods@99", false},
+		{"pods@99999999999999999999999", "pods@99", false},
+		{"pods@10 claims@50", "pods@10 nodes@5", false},
+		{"", "pods@1", false},
+		{"pods@", "pods@1", false},
+		{"pods@-5", "pods@1", false},
+		{"rubbish @ @@ pods@x nodes@0x10", "pods@1 nodes@1", false},
+		{"pods@10", "pods@", false},
+	} {
+		cm := &corev1.ConfigMap{}
+		cm.ResourceVersion, cm.Annotations = "100", map[string]string{AnnotationObserved: tc.published}
+		if err := fence(cm, tc.observed); errors.Is(err, ErrBehind) != tc.behind {
+			t.Errorf("published from %q, seen %q: %v", tc.published, tc.observed, err)
+		}
+	}
+	if err := fence(nil, "pods@1"); err != nil {
+		t.Errorf("without an object: %v", err)
+	}
+}
+
+// TestBehindWritesNothing, not even a shard; and to be behind with nothing to write
+// is no error.
+func TestBehindWritesNothing(t *testing.T) {
+	for _, nodes := range []int{3, 100} {
+		b := newBench(t, both)
+		b.publish(cluster(nodes))
+		b.cache.sync()
+		b.server.writes = nil
+		old := b.snap(cluster(nodes))
+		old.Observed.Pods = strconv.Itoa(b.seen - 1_000)
+		if _, err := b.Publish(t.Context(), old); err != nil {
+			t.Errorf("nothing to write: %v", err)
+		}
+		old = b.snap(cluster(nodes + 1))
+		old.Observed.Pods = strconv.Itoa(900)
+		if _, err := b.Publish(t.Context(), old); !errors.Is(err, ErrBehind) {
+			t.Errorf("an old observation: %v", err)
+		}
+		if len(b.server.writes) > 0 {
+			t.Errorf("%q were written", b.server.writes)
+		}
+		b.shows(cluster(nodes))
+	}
+}
