@@ -25,6 +25,9 @@ type wire struct {
 	watches map[*body]struct{}
 	writes  int
 	onWrite func(writes int) // called before a write goes out
+
+	refuseAfter int // writes that go through before all others are refused, 0 for all
+	refused     int
 }
 
 // through puts w between a controller and the API server.
@@ -57,7 +60,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // before decides what becomes of a request.
 func (w *wire) before(req *http.Request, isWatch bool) (*http.Response, error) {
-	if req.Method == http.MethodPut || req.Method == http.MethodPost {
+	isWrite := req.Method == http.MethodPut || req.Method == http.MethodPost || req.Method == http.MethodDelete
+	if isWrite {
 		w.mu.Lock()
 		w.writes++
 		n, hook := w.writes, w.onWrite
@@ -71,6 +75,9 @@ func (w *wire) before(req *http.Request, isWatch bool) (*http.Response, error) {
 	resumes := isWatch && req.URL.Query().Get("sendInitialEvents") == ""
 	switch {
 	case w.cut:
+		return nil, errCut
+	case isWrite && w.refuseAfter > 0 && w.writes > w.refuseAfter:
+		w.refused++
 		return nil, errCut
 	case resumes && w.expired:
 		return tooOld(req), nil
