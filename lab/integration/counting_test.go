@@ -11,7 +11,8 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/run"
 )
 
-// TestAPodOfTwoGPUs is the whole life of a pod: nobody's, somebody's, nobody's.
+// TestAPodOfTwoGPUs is the whole life of a pod: nobody's, somebody's, nobody's. A
+// pod counts on a node from its binding on, whatever a scheduler has in mind (R4).
 func TestAPodOfTwoGPUs(t *testing.T) {
 	e := newEnv(t)
 	e.node("gpu-1", 8)
