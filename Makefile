@@ -51,7 +51,7 @@ lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first t
 .PHONY: integration
 integration: lab-binaries ## the lab's tests, on a real control plane
 	cd lab && $(GO) vet ./...
-	cd lab && $(DETECTORS) $(GO) test -race -p 1 -timeout 30m $$($(GO) list $(WITH_TESTS) ./...)
+	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $$($(GO) list $(WITH_TESTS) ./...)
 
 .PHONY: lint
 lint: $(GOLANGCI) lab-binaries ## golangci-lint on both modules
