@@ -69,3 +69,35 @@ func TestDiffFailsOnAMismatch(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
+
+// TestDiffOfDRARefuses before anything is started, and says which flag it is.
+func TestDiffOfDRARefuses(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--only":    {"--dra", "--only", "1"},
+		"--workers": {"--dra", "--workers", "2"},
+		"--nodes":   {"--nodes", "5"},
+		"--pods":    {"--dra", "--pods", "0"},
+		"--nodes h": {"--dra", "--nodes", "0"},
+		"--output":  {"--dra", "-o", "yaml"},
+	} {
+		if _, _, err := diffCommand(args...); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v; want %s refused", args, err, want)
+		}
+	}
+}
+
+// TestDiffOfDRAFailsOnAMismatch, which is in the report, and in JSON too.
+func TestDiffOfDRAFailsOnAMismatch(t *testing.T) {
+	report := &diff.DRAReport{Rows: 3, Mismatches: 1, Found: []diff.DRAMismatch{{Number: "free", Scheduler: 1, Ours: 2}}}
+	for format, want := range map[diff.Format]string{diff.Table: "free is 1, we say 2", diff.JSON: `"scheduler": 1`} {
+		var out bytes.Buffer
+		err := writeDRA(&out, report, nil, format)
+		if err == nil || !strings.Contains(err.Error(), "are not the scheduler's") || !strings.Contains(out.String(), want) {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+	}
+	report.Mismatches = 0
+	if err := writeDRA(io.Discard, report, nil, diff.Table); err != nil {
+		t.Errorf("without a mismatch: %v", err)
+	}
+}
