@@ -1,6 +1,7 @@
 package count_test
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -271,5 +272,34 @@ func TestEqual(t *testing.T) {
 	from, to := count.ReadPod(pod(waiting), names), count.ReadPod(pod(waiting, deleted), names)
 	if from.Equal(&to) {
 		t.Error("P1: a waiting pod that is being deleted no longer counts, so the two differ")
+	}
+}
+
+// TestRequestedByNode: a node with devices of two sources has one number (D2),
+// which does not wrap (R11).
+func TestRequestedByNode(t *testing.T) {
+	row := func(node, resource string, source count.Source, requested int64) count.Row {
+		return count.Row{Node: node, Resource: resource, Source: source, Numbers: count.Numbers{Requested: requested}}
+	}
+	snap := &count.Snapshot{Rows: []count.Row{
+		row("a", "amd.com/gpu", count.DevicePlugin, 9),
+		row("a", count.NVIDIA, count.DevicePlugin, 1),
+		row("a", count.NVIDIA, count.DynamicResources, 2),
+		row("b", count.NVIDIA, count.DevicePlugin, math.MaxInt64),
+		row("b", count.NVIDIA, count.DynamicResources, 1),
+		row("c", count.NVIDIA, count.DevicePlugin, 0),
+	}}
+	got := maps.Collect(snap.RequestedByNode(count.NVIDIA))
+	if diff := cmp.Diff(map[string]int64{"a": 3, "b": math.MaxInt64, "c": 0}, got); diff != "" {
+		t.Errorf("requested (-want +got):\n%s", diff)
+	}
+	for node := range snap.RequestedByNode(count.NVIDIA) {
+		if node != "a" {
+			t.Errorf("the first node is %s", node)
+		}
+		break
+	}
+	if n := len(maps.Collect(snap.RequestedByNode("google.com/tpu"))); n != 0 {
+		t.Errorf("%d nodes of a resource that nobody has", n)
 	}
 }

@@ -1,5 +1,7 @@
 package count
 
+import "iter"
+
 // World is everything one pass looks at.
 type World struct {
 	// Pods may hold pods that do not count; Take leaves them out.
@@ -190,6 +192,29 @@ type Size struct {
 type Bucket struct {
 	Free  int64 `json:"free"`
 	Nodes int   `json:"nodes"`
+}
+
+// RequestedByNode yields each node with a row of the resource, in order, and what
+// is requested there of all sources together.
+func (s *Snapshot) RequestedByNode(resource string) iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		var node string
+		var requested int64
+		for i := range s.Rows {
+			switch row := &s.Rows[i]; {
+			case row.Resource != resource:
+			case row.Node == node: // rows of one node are next to each other
+				requested = add(requested, row.Requested)
+			case node != "" && !yield(node, requested):
+				return
+			default:
+				node, requested = row.Node, row.Requested
+			}
+		}
+		if node != "" {
+			yield(node, requested)
+		}
+	}
 }
 
 // Of returns the summary of a resource, an empty one when there is none of it.

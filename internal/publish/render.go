@@ -107,26 +107,9 @@ func summarySet(name, resource string) set {
 		name: name,
 		head: func(snap *count.Snapshot) content { return content{annotations: totals(snap, resource)} },
 		rows: func(snap *count.Snapshot, t *table) {
-			var node string
-			var requested int64
-			flush := func() {
-				if node != "" {
-					t.add(node, func(b []byte) []byte { return strconv.AppendInt(b, requested, 10) })
-				}
+			for node, requested := range snap.RequestedByNode(resource) {
+				t.add(node, func(b []byte) []byte { return strconv.AppendInt(b, requested, 10) })
 			}
-			// A node may have several rows of a resource, one for each source, next
-			// to each other.
-			for i := range snap.Rows {
-				switch row := &snap.Rows[i]; {
-				case row.Resource != resource:
-				case row.Node == node:
-					requested += row.Requested
-				default:
-					flush()
-					node, requested = row.Node, row.Requested
-				}
-			}
-			flush()
 		},
 	}
 }
