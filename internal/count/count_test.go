@@ -260,7 +260,7 @@ func TestEqual(t *testing.T) {
 		{"finished", pod(phase(corev1.PodSucceeded)), false},
 		{"another amount", pod(containers(container("3"))), false},
 		{"another node", pod(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }), false},
-		{"another pod of that name", pod(func(p *corev1.Pod) { p.UID = "v" }), false},
+		{"another pod of that name, which asks for the same", pod(func(p *corev1.Pod) { p.UID = "v" }), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			from, to := count.ReadPod(pod(), names), count.ReadPod(tc.to, names)

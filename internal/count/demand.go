@@ -55,7 +55,7 @@ func (s *sum) waits(p *Pod, devices int64) {
 }
 
 func (s *sum) sharesOf(p *Pod) [2]*Share {
-	return [2]*Share{share(s.namespaces, p.Namespace), share(s.priorities, bandOf(p.Priority))}
+	return [2]*Share{share(s.namespaces, p.Namespace()), share(s.priorities, bandOf(p.Priority))}
 }
 
 func share(shares map[string]*Share, name string) *Share {

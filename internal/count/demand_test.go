@@ -25,21 +25,21 @@ func TestWhyPodsWait(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		changes []func(*corev1.Pod)
-		want    count.Wait // "" when it does not wait
+		want    count.Wait // 0 when it does not wait
 	}{
 		{"nobody has looked at it", nil, count.Untried},
 		{"it fits nowhere", []func(*corev1.Pod){unschedulable}, count.Unschedulable},
 		{"its scheduler failed", []func(*corev1.Pod){condition(corev1.ConditionFalse, corev1.PodReasonSchedulerError)}, count.Untried},
 		{"gated", []func(*corev1.Pod){gated, condition(corev1.ConditionFalse, corev1.PodReasonSchedulingGated)}, count.Gated},
 		{"nominated pods are unschedulable too", []func(*corev1.Pod){nominated, unschedulable}, count.Nominated},
-		{"being deleted", []func(*corev1.Pod){deleted}, ""},
-		{"failed before it was bound", []func(*corev1.Pod){phase(corev1.PodFailed)}, ""},
-		{"bound", []func(*corev1.Pod){on("n1")}, ""},
+		{"being deleted", []func(*corev1.Pod){deleted}, 0},
+		{"failed before it was bound", []func(*corev1.Pod){phase(corev1.PodFailed)}, 0},
+		{"bound", []func(*corev1.Pod){on("n1")}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pending := count.Take(world(read(pod(append([]func(*corev1.Pod){waiting}, tc.changes...)...)))).Of(count.NVIDIA).Pending
 			var want []count.Reason
-			if tc.want != "" {
+			if tc.want != 0 {
 				want = []count.Reason{{Wait: tc.want, Devices: 2, Pods: 1}}
 			}
 			if diff := cmp.Diff(want, pending.Reasons); diff != "" {

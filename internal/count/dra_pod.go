@@ -33,7 +33,9 @@ func servedOf(status *corev1.PodExtendedResourceClaimStatus, names Names) (serve
 // claim. The evidence is what the scheduler has written into the pod (D2); that a
 // node has no such resource to give is none, for its device plugin may have died
 // under the pod.
-func (p *Pod) servedByDRA(resource string) bool { return slices.Contains(p.Served, resource) }
+func (p *Pod) servedByDRA(resource string) bool {
+	return p.Claim != nil && slices.Contains(p.Claim.Resources, resource)
+}
 
 // served books a request that a claim serves. The devices are counted from the
 // claims, and the request, which the pod still carries in its spec, is not added to

@@ -3,6 +3,7 @@ package count
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,6 +77,13 @@ func checkName(name string, pattern bool) error {
 		return errors.New("not a resource name: " + strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// Evidence lists texts of the form domain/rest, one of which is in the name of every
+// resource that ReadPod or ReadNode keeps. An object in which none of them occurs,
+// anywhere, asks for no GPU and has none.
+func (n Names) Evidence() []string {
+	return slices.Concat(slices.Sorted(maps.Keys(n.exact)), n.prefixes, []string{implicitPrefix})
 }
 
 // Match reports whether a resource is a GPU.

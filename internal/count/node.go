@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Node is what is kept of a v1.Node.
 type Node struct {
 	Name string
-	UID  types.UID
 	// Capacity counts all devices, Allocatable the healthy ones (N1).
 	Capacity    Amounts
 	Allocatable Amounts
@@ -52,11 +50,23 @@ var productLabels = map[string]string{
 
 const replicasSuffix = ".replicas"
 
+// KeepsLabel reports whether ReadNode may keep a label of this key.
+func (Names) KeepsLabel(key string) bool {
+	if strings.HasSuffix(key, replicasSuffix) {
+		return true
+	}
+	for _, product := range productLabels {
+		if key == product {
+			return true
+		}
+	}
+	return false
+}
+
 // ReadNode trims a node to its record. It never changes the node.
 func ReadNode(node *corev1.Node, names Names) Node {
 	n := Node{
 		Name:        node.Name,
-		UID:         node.UID,
 		Capacity:    amountsOf(node.Status.Capacity, names.Match),
 		Allocatable: amountsOf(node.Status.Allocatable, names.Match),
 		States:      statesOf(node, names),
@@ -146,7 +156,7 @@ func statesOf(node *corev1.Node, names Names) []State {
 // Equal reports whether both records count alike. A heartbeat, a condition of
 // another kind or a label that says nothing of devices makes no difference (N4).
 func (n *Node) Equal(m *Node) bool {
-	return n.Name == m.Name && n.UID == m.UID &&
+	return n.Name == m.Name &&
 		n.Capacity.Equal(m.Capacity) && n.Allocatable.Equal(m.Allocatable) &&
 		slices.Equal(n.States, m.States) && slices.Equal(n.Labels, m.Labels)
 }

@@ -2,47 +2,61 @@ package count
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
 )
 
-// Pod is what is kept of a v1.Pod: enough to count it, and to say whose it is.
+// Pod is what is kept of a v1.Pod: enough to count it, and to say whose it is. There
+// may be a million of them, so it is 72 bytes large, and what few pods have is
+// behind a pointer. It has no UID: a pod that was deleted and created anew under
+// its old name counts as what it asks for, like any other.
 type Pod struct {
-	Namespace string
-	Name      string
-	UID       types.UID
+	// Key is "namespace/name".
+	Key string
 	// Node is spec.nodeName: where the pod is bound, "" while it is not.
 	Node string
+	// Requests is what the scheduler charges for the pod, GPU resources only.
+	Requests Amounts
+	// Claim is what DRA serves of it, nil for nothing (D2).
+	Claim *PodClaim
+	// Priority is spec.priority, 0 when there is none.
+	Priority int32
+	// Wait is why a pod that is not bound has no node, 0 for one that is.
+	Wait Wait
 	// Terminal is true once the phase is Succeeded or Failed.
 	Terminal bool
 	// Deleting is true from the moment a deletionTimestamp is set.
 	Deleting bool
-	// Priority is spec.priority, 0 when there is none.
-	Priority int32
-	// Wait is why a pod that is not bound has no node, "" for one that is.
-	Wait Wait
-	// Requests is what the scheduler charges for the pod, GPU resources only.
-	Requests Amounts
-	// Claim names the special ResourceClaim that the scheduler made for extended
-	// resources which DRA serves, "" when there is none (D2).
-	Claim string
-	// Served names the GPU resources of the pod that come through that claim, in
-	// order.
-	Served []string
+}
+
+// PodClaim is the special ResourceClaim that the scheduler made for extended
+// resources of a pod which DRA serves.
+type PodClaim struct {
+	Name string
+	// Resources names the GPU resources that come through it, in order.
+	Resources []string
 }
 
 // Wait is the reason why a pod has no node.
-type Wait string
+type Wait uint8
 
 // The reasons (P1). Each waiting pod has exactly one: the first that applies.
 const (
-	Gated         Wait = "gated"         // spec.schedulingGates: nobody may schedule it yet
-	Nominated     Wait = "nominated"     // victims are being evicted for it (R5)
-	Unschedulable Wait = "unschedulable" // tried, and it fits nowhere
-	Untried       Wait = "untried"       // in the queue, or its scheduler does not say
+	Gated         Wait = iota + 1 // spec.schedulingGates: nobody may schedule it yet
+	Nominated                     // victims are being evicted for it (R5)
+	Unschedulable                 // tried, and it fits nowhere
+	Untried                       // in the queue, or its scheduler does not say
 )
+
+var waitNames = [...]string{Gated: "gated", Nominated: "nominated", Unschedulable: "unschedulable", Untried: "untried"}
+
+// String is the reason's name as it is published, "" for 0.
+func (w Wait) String() string { return waitNames[w] }
+
+// MarshalText makes the name stand for the reason in JSON.
+func (w Wait) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // Waits lists the reasons in the order in which they are shown.
 var Waits = []Wait{Unschedulable, Untried, Gated, Nominated}
@@ -59,20 +73,18 @@ func ReadPod(pod *corev1.Pod, names Names) Pod {
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
 	p := Pod{
-		Namespace: pod.Namespace,
-		Name:      pod.Name,
-		UID:       pod.UID,
-		Node:      pod.Spec.NodeName,
-		Terminal:  pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Deleting:  pod.DeletionTimestamp != nil,
-		Wait:      waitOf(pod),
-		Requests:  amountsOf(requests, names.matchOrImplicit),
+		Key:      pod.Namespace + "/" + pod.Name,
+		Node:     pod.Spec.NodeName,
+		Terminal: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Deleting: pod.DeletionTimestamp != nil,
+		Wait:     waitOf(pod),
+		Requests: amountsOf(requests, names.matchOrImplicit),
 	}
 	if pod.Spec.Priority != nil {
 		p.Priority = *pod.Spec.Priority
 	}
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		p.Claim, p.Served = status.ResourceClaimName, servedOf(status, names)
+		p.Claim = &PodClaim{Name: status.ResourceClaimName, Resources: servedOf(status, names)}
 	}
 	return p
 }
@@ -80,7 +92,7 @@ func ReadPod(pod *corev1.Pod, names Names) Pod {
 func waitOf(pod *corev1.Pod) Wait {
 	switch {
 	case pod.Spec.NodeName != "":
-		return ""
+		return 0
 	case len(pod.Spec.SchedulingGates) > 0:
 		return Gated
 	case pod.Status.NominatedNodeName != "":
@@ -110,12 +122,22 @@ func (p *Pod) Pending() bool {
 	return len(p.Requests) > 0 && p.Node == "" && !p.Terminal && !p.Deleting
 }
 
-// Equal reports whether both records count alike and belong to the same pod. A
-// bound pod that goes from Pending to Running makes no difference; a pod deleted
-// and created anew under its old name is another pod.
+// Namespace is where the pod is.
+func (p *Pod) Namespace() string {
+	namespace, _, _ := strings.Cut(p.Key, "/")
+	return namespace
+}
+
+// Equal reports whether both records count alike. A bound pod that goes from
+// Pending to Running makes no difference.
 func (p *Pod) Equal(q *Pod) bool {
-	return p.UID == q.UID && p.Namespace == q.Namespace && p.Name == q.Name &&
-		p.Node == q.Node && p.Bound() == q.Bound() && p.Pending() == q.Pending() &&
-		p.Priority == q.Priority && p.Wait == q.Wait && p.Claim == q.Claim &&
-		slices.Equal(p.Served, q.Served) && p.Requests.Equal(q.Requests)
+	return p.Key == q.Key && p.Node == q.Node && p.Bound() == q.Bound() && p.Pending() == q.Pending() &&
+		p.Priority == q.Priority && p.Wait == q.Wait && p.Claim.equal(q.Claim) && p.Requests.Equal(q.Requests)
+}
+
+func (c *PodClaim) equal(d *PodClaim) bool {
+	if c == nil || d == nil {
+		return c == d
+	}
+	return c.Name == d.Name && slices.Equal(c.Resources, d.Resources)
 }

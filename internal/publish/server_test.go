@@ -212,7 +212,7 @@ func world(requested map[string]int64) count.World {
 		eight := count.Amounts{{Resource: count.NVIDIA, Value: 8}}
 		w.Nodes = append(w.Nodes, &count.Node{Name: node, Capacity: eight, Allocatable: eight})
 		if n > 0 {
-			w.Pods = append(w.Pods, &count.Pod{Name: node, Node: node, Requests: count.Amounts{{Resource: count.NVIDIA, Value: n}}})
+			w.Pods = append(w.Pods, &count.Pod{Key: "ns/" + node, Node: node, Requests: count.Amounts{{Resource: count.NVIDIA, Value: n}}})
 		}
 	}
 	return w

@@ -64,7 +64,7 @@ func (a *adds) Add(queue.Key) { *a++ }
 
 func TestEnqueuer(t *testing.T) {
 	bound := func(changes ...func(*count.Pod)) *count.Pod {
-		p := &count.Pod{Name: "p", UID: "u", Node: "n", Requests: count.Amounts{{Resource: count.NVIDIA, Value: 2}}}
+		p := &count.Pod{Key: "ns/p", Node: "n", Requests: count.Amounts{{Resource: count.NVIDIA, Value: 2}}}
 		for _, change := range changes {
 			change(p)
 		}

@@ -101,14 +101,14 @@ func aWorld() count.World {
 			{Name: "c", Capacity: slots, Allocatable: slots, Labels: []count.Label{{Key: "nvidia.com/gpu.shared.replicas", Value: "4"}}},
 		},
 		Pods: []*count.Pod{
-			{Namespace: "ns", Name: "bound", Node: "a", Requests: two, Priority: -1},
-			{Namespace: "ns", Name: "orphaned", Node: "gone", Requests: two, Priority: 2_000_000_000},
-			{Namespace: "ns", Name: "over", Node: "b", Requests: two},
+			{Key: "ns/bound", Node: "a", Requests: two, Priority: -1},
+			{Key: "ns/orphaned", Node: "gone", Requests: two, Priority: 2_000_000_000},
+			{Key: "ns/over", Node: "b", Requests: two},
 		},
 		Observed: count.Observed{Pods: "1", Nodes: "1"},
 	}
 	for _, wait := range count.Waits {
-		w.Pods = append(w.Pods, &count.Pod{Namespace: "other", Name: string(wait), Wait: wait, Requests: two})
+		w.Pods = append(w.Pods, &count.Pod{Key: "other/" + wait.String(), Wait: wait, Requests: two})
 	}
 	return w
 }
