@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -29,12 +28,13 @@ var draResources = []string{"deviceclasses", "resourceclaims", "resourceslices"}
 
 // draSession is one set of informers.
 type draSession struct {
-	factory                 informers.SharedInformerFactory
+	informers               *informers
 	classes, slices, claims *source
 	// forward is false until everything has been synced: what a pass cannot see is
 	// no reason for one.
 	forward atomic.Bool
 	cancel  context.CancelFunc
+	done    sync.WaitGroup
 
 	failed  chan struct{} // closed when a request met what trying again does not mend
 	mu      sync.Mutex
@@ -42,23 +42,23 @@ type draSession struct {
 }
 
 func newDRASession(client kubernetes.Interface, o Options, h Handler) (*draSession, error) {
-	name, err := cache.NewInformerName(draInformerName)
+	informers, err := newInformers(draInformerName, client, o.Resync)
 	if err != nil {
-		return nil, fmt.Errorf("reserve informer name: %w", err)
+		return nil, err
 	}
 	s := &draSession{
-		factory: informers.NewSharedInformerFactoryWithOptions(client, o.Resync, informers.WithInformerName(name)),
-		failed:  make(chan struct{}), refused: make(map[string]error), cancel: func() {},
+		informers: informers,
+		failed:    make(chan struct{}), refused: make(map[string]error), cancel: func() {},
 	}
-	api := client.ResourceV1()
-	s.classes = newSource(s.factory, "deviceclasses", &resourcev1.DeviceClass{},
-		noting[*resourcev1.DeviceClassList](s, "deviceclasses", api.DeviceClasses()), trimClass(o.Names), nil)
-	s.slices = newSource(s.factory, "resourceslices", &resourcev1.ResourceSlice{},
-		noting[*resourcev1.ResourceSliceList](s, "resourceslices", api.ResourceSlices()), trimSlice, nil)
-	s.claims = newSource(s.factory, "resourceclaims", &resourcev1.ResourceClaim{},
-		noting[*resourcev1.ResourceClaimList](s, "resourceclaims", api.ResourceClaims(metav1.NamespaceAll)), trimClaim, nil)
+	api, group := client.ResourceV1(), resourcev1.SchemeGroupVersion
+	s.classes = informers.add(group.WithResource("deviceclasses"), &resourcev1.DeviceClass{},
+		noting{s, "deviceclasses", typed[*resourcev1.DeviceClassList]{client: api.DeviceClasses()}}, trimClass(o.Names), nil)
+	s.slices = informers.add(group.WithResource("resourceslices"), &resourcev1.ResourceSlice{},
+		noting{s, "resourceslices", typed[*resourcev1.ResourceSliceList]{client: api.ResourceSlices()}}, trimSlice, nil)
+	s.claims = informers.add(group.WithResource("resourceclaims"), &resourcev1.ResourceClaim{},
+		noting{s, "resourceclaims", typed[*resourcev1.ResourceClaimList]{client: api.ResourceClaims(metav1.NamespaceAll)}}, trimClaim, nil)
 	if err := s.register(h); err != nil {
-		s.factory.Shutdown()
+		informers.name.Release()
 		return nil, err
 	}
 	return s, nil
@@ -93,30 +93,25 @@ func (s *draSession) register(h Handler) error {
 	return err
 }
 
-func (s *draSession) sources() []*source { return []*source{s.classes, s.slices, s.claims} }
+func (s *draSession) sources() []*source { return s.informers.sources }
 
-// draClient is what typed clients of all resources have in common.
-type draClient[L runtime.Object] interface {
-	List(context.Context, metav1.ListOptions) (L, error)
-	Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+// noting reaches a resource, taking note of what was refused.
+type noting struct {
+	session  *draSession
+	resource string
+	reach
 }
 
-// noting is how to reach a resource, taking note of what was refused.
-func noting[L runtime.Object](s *draSession, resource string, client draClient[L]) listWatch[L] {
-	return listWatch[L]{
-		group: resourcev1.SchemeGroupVersion,
-		scope: func(*metav1.ListOptions) {},
-		list: func(ctx context.Context, o metav1.ListOptions) (L, error) {
-			list, err := client.List(ctx, o)
-			s.note(resource, err)
-			return list, err
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			w, err := client.Watch(ctx, o)
-			s.note(resource, err)
-			return w, err
-		},
-	}
+func (n noting) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	list, err := n.reach.list(ctx, o)
+	n.session.note(n.resource, err)
+	return list, err
+}
+
+func (n noting) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+	w, err := n.reach.watch(ctx, o)
+	n.session.note(n.resource, err)
+	return w, err
 }
 
 // ends reports whether an error ends a session: the API is gone, or the permission.
@@ -176,14 +171,14 @@ func (s *draSession) firstError() (err error) {
 func (s *draSession) start(parent context.Context) {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(parent)
-	s.factory.StartWithContext(ctx)
+	s.done.Go(func() { s.informers.run(ctx) })
 }
 
 // stop ends the informers and returns when they have ended.
 func (s *draSession) stop() {
 	s.forward.Store(false)
 	s.cancel()
-	s.factory.Shutdown()
+	s.done.Wait()
 }
 
 // synced is closed when every cache is complete and stays current. It is never

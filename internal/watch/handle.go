@@ -38,8 +38,9 @@ func handle[T cache.Object](s *source, changed func(old, new T)) error {
 	return nil
 }
 
+// record is the pod, nil if all that is known is that it is gone.
 func (r *podRecord) record() *count.Pod {
-	if r == nil {
+	if r == nil || !r.counts() {
 		return nil
 	}
 	return &r.Pod

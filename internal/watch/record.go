@@ -2,6 +2,8 @@ package watch
 
 import (
 	"slices"
+	"sync"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,8 +18,17 @@ import (
 // resourceVersion, and, for its own checks on mutation and on consistency of the
 // stream, a deep copy. A whole ObjectMeta would be most of the record, so it is
 // made up when somebody asks.
+//
+// The record of a pod calls itself "namespace/name", in no namespace. The stores
+// make their keys of the two, and this way the key is the record's own text; else
+// every pod would be there with a second copy of it.
+//
+// A bookmark is a record too, with a resourceVersion and no name.
 type podRecord struct {
 	resourceVersion string
+	// node keeps the name of the node, of which all pods there have the same copy,
+	// from being forgotten.
+	node unique.Handle[string]
 	count.Pod
 }
 
@@ -26,22 +37,37 @@ type nodeRecord struct {
 	count.Node
 }
 
-func (r *podRecord) GetName() string      { return r.Name }
-func (r *podRecord) GetNamespace() string { return r.Namespace }
+// endOfInitialEvents is the node in the bookmark that ends the initial events. (A
+// field of its own would make every record of a pod larger.)
+const endOfInitialEvents = metav1.InitialEventsAnnotationKey
+
+func (r *podRecord) GetName() string      { return r.Key }
+func (r *podRecord) GetNamespace() string { return "" }
 func (r *podRecord) GetObjectMeta() metav1.Object {
-	return objectMeta(r.Namespace, r.Name, r.UID, r.resourceVersion)
+	meta := objectMeta("", r.Key, "", r.resourceVersion)
+	if r.Key == "" && r.Node == endOfInitialEvents {
+		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return meta
 }
 func (r *podRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 func (r *podRecord) DeepCopyObject() runtime.Object {
 	c := *r
-	c.Requests, c.Served = slices.Clone(r.Requests), slices.Clone(r.Served)
+	c.Requests = slices.Clone(r.Requests)
+	if r.Claim != nil {
+		c.Claim = &count.PodClaim{Name: r.Claim.Name, Resources: slices.Clone(r.Claim.Resources)}
+	}
 	return &c
 }
 
 func (r *nodeRecord) GetName() string      { return r.Name }
 func (r *nodeRecord) GetNamespace() string { return "" }
 func (r *nodeRecord) GetObjectMeta() metav1.Object {
-	return objectMeta("", r.Name, r.UID, r.resourceVersion)
+	meta := objectMeta("", r.Name, "", r.resourceVersion)
+	if r.Name == "" && len(r.Labels) > 0 && r.Labels[0].Key == endOfInitialEvents {
+		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return meta
 }
 func (r *nodeRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 func (r *nodeRecord) DeepCopyObject() runtime.Object {
@@ -51,6 +77,37 @@ func (r *nodeRecord) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-func objectMeta(namespace, name string, uid types.UID, version string) metav1.Object {
+func objectMeta(namespace, name string, uid types.UID, version string) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, ResourceVersion: version}
+}
+
+// shared lets records that say the same have one copy of it. Nearly all pods ask
+// for one of a few amounts, and no record is ever changed.
+type shared struct {
+	mu      sync.Mutex
+	amounts map[count.Amount]count.Amounts
+}
+
+// sharedAmounts bounds how many are remembered. Whoever asks for an amount that
+// nobody else asks for has a copy of his own.
+const sharedAmounts = 1024
+
+func (s *shared) of(amounts count.Amounts) count.Amounts {
+	if len(amounts) != 1 {
+		return amounts
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same, ok := s.amounts[amounts[0]]
+	if ok || len(s.amounts) >= sharedAmounts {
+		if ok {
+			return same
+		}
+		return amounts
+	}
+	if s.amounts == nil {
+		s.amounts = make(map[count.Amount]count.Amounts)
+	}
+	s.amounts[amounts[0]] = amounts
+	return amounts
 }

@@ -7,13 +7,10 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -28,50 +25,88 @@ type source struct {
 	failure *SyncError // the last request that failed, nil after one succeeded
 }
 
-// listWatch is how to reach one resource with a typed client.
-type listWatch[L runtime.Object] struct {
-	list  func(context.Context, metav1.ListOptions) (L, error)
-	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-	scope func(*metav1.ListOptions)
-	group schema.GroupVersion // empty for core's
+// reach is how to reach one resource.
+type reach interface {
+	list(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// newSource makes the factory's informer for example. The factory starts it.
-func newSource[L runtime.Object](factory informers.SharedInformerFactory, resource string, example runtime.Object,
-	lw listWatch[L], trim cache.TransformFunc, indexers cache.Indexers,
-) *source {
-	s := &source{resource: resource, watching: opened{resource: resource, once: new(sync.Once), done: make(chan struct{})}}
-	group := lw.group
-	if group.Empty() {
-		group = corev1.SchemeGroupVersion
+// typed reaches a resource with a typed client.
+type typed[L runtime.Object] struct {
+	client interface {
+		List(context.Context, metav1.ListOptions) (L, error)
+		Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 	}
-	s.informer = factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return cache.NewSharedIndexInformerWithOptions(
-			cache.ToListWatcherWithWatchListSemantics(observe(s, lw), client), example,
-			cache.SharedIndexInformerOptions{
-				ResyncPeriod: resync,
-				Indexers:     indexers,
-				Identifier:   factory.InformerName().WithResource(group.WithResource(resource)),
-			})
-	})
-	// Only an informer that has been started refuses a transform.
-	_ = s.informer.SetTransform(trim)
+	scope func(*metav1.ListOptions) // nil for everything
+}
+
+func (t typed[L]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	if t.scope != nil {
+		t.scope(&o)
+	}
+	return t.client.List(ctx, o)
+}
+
+func (t typed[L]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+	if t.scope != nil {
+		t.scope(&o)
+	}
+	return t.client.Watch(ctx, o)
+}
+
+// informers is a set of sources that begin and end together. A SharedInformerFactory
+// would do as much, but comes with the informers of every kind there is, which make
+// a quarter of what a build has to compile, and nothing here uses one of them.
+type informers struct {
+	name    *cache.InformerName
+	server  any // tells a fake client, which has no streaming lists
+	resync  time.Duration
+	sources []*source
+}
+
+func newInformers(name string, server any, resync time.Duration) (*informers, error) {
+	reserved, err := cache.NewInformerName(name)
+	if err != nil {
+		return nil, fmt.Errorf("reserve informer name: %w", err)
+	}
+	return &informers{name: reserved, server: server, resync: resync}, nil
+}
+
+// add makes an informer for objects like example.
+func (i *informers) add(resource schema.GroupVersionResource, example runtime.Object, r reach, trim cache.TransformFunc, indexers cache.Indexers) *source {
+	s := &source{resource: resource.Resource, watching: opened{resource: resource.Resource, once: new(sync.Once), done: make(chan struct{})}}
+	s.informer = cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(s.observe(r), i.server), example,
+		cache.SharedIndexInformerOptions{ResyncPeriod: i.resync, Indexers: indexers, Identifier: i.name.WithResource(resource)})
+	if trim != nil {
+		// Only an informer that has been started refuses a transform.
+		_ = s.informer.SetTransform(trim)
+	}
+	i.sources = append(i.sources, s)
 	return s
+}
+
+// run runs all of them until ctx ends, and returns when the last has stopped.
+func (i *informers) run(ctx context.Context) {
+	defer i.name.Release()
+	var wg sync.WaitGroup
+	for _, s := range i.sources {
+		wg.Go(func() { s.informer.RunWithContext(ctx) })
+	}
+	wg.Wait()
 }
 
 // observe is the ListWatch that a reflector uses, taking note of how each request
 // went.
-func observe[L runtime.Object](s *source, lw listWatch[L]) *cache.ListWatch {
+func (s *source) observe(r reach) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			lw.scope(&o)
-			list, err := lw.list(ctx, o)
+			list, err := r.list(ctx, o)
 			s.note("list", err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			lw.scope(&o)
-			w, err := lw.watch(ctx, o)
+			w, err := r.watch(ctx, o)
 			s.note("watch", err)
 			if err == nil {
 				s.watching.open()

@@ -2,9 +2,6 @@ package watch
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -15,14 +12,6 @@ type Published struct {
 	// Selector selects by label. How many there are, and so their names, depends on
 	// the size of the cluster.
 	Selector string
-}
-
-func newSummarySource(factory informers.SharedInformerFactory, client kubernetes.Interface, p Published) *source {
-	configMaps := client.CoreV1().ConfigMaps(p.Namespace)
-	return newSource(factory, "configmaps", &corev1.ConfigMap{}, listWatch[*corev1.ConfigMapList]{
-		list: configMaps.List, watch: configMaps.Watch,
-		scope: func(l *metav1.ListOptions) { l.LabelSelector = p.Selector },
-	}, trimConfigMap, nil)
 }
 
 // Published returns one of our ConfigMaps as the cache has it, nil if it has none,

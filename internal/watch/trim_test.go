@@ -3,6 +3,7 @@ package watch
 import (
 	"reflect"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -36,54 +37,71 @@ var (
 // a second run changes nothing, the identity is kept, and a deep copy is equal
 // but shares nothing.
 func TestTransforms(t *testing.T) {
-	for name, tc := range map[string]struct {
-		trim cache.TransformFunc
-		obj  runtime.Object
-	}{
-		"pod":       {trimPod(gpus), aPod.DeepCopy()},
-		"node":      {trimNode(gpus), aNode.DeepCopy()},
-		"configMap": {trimConfigMap, aConfigMap.DeepCopy()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			want, _ := meta.Accessor(tc.obj.DeepCopyObject())
-			once, err := tc.trim(tc.obj)
-			if err != nil {
-				t.Fatal(err)
-			}
-			twice, err := tc.trim(once)
-			if err != nil || twice != once {
-				t.Errorf("a second run gives another object or an error: %v", err)
-			}
-			got, err := meta.Accessor(once)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, field := range [][2]string{
-				{want.GetNamespace(), got.GetNamespace()},
-				{want.GetName(), got.GetName()},
-				{string(want.GetUID()), string(got.GetUID())},
-				{want.GetResourceVersion(), got.GetResourceVersion()},
-				{"", map[bool]string{true: "managedFields"}[len(got.GetManagedFields()) > 0]},
-			} {
-				if field[0] != field[1] {
-					t.Errorf("identity has %q, want %q", field[1], field[0])
-				}
-			}
-			copied := once.(runtime.Object).DeepCopyObject()
-			if !reflect.DeepEqual(copied, once) || copied == once {
-				t.Error("the deep copy is not an equal, separate object")
-			}
-		})
+	cm := aConfigMap.DeepCopy()
+	once, err := trimConfigMap(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if twice, err := trimConfigMap(once); err != nil || twice != once {
+		t.Errorf("a second run gives another object or an error: %v", err)
+	}
+	got := once.(*corev1.ConfigMap)
+	if got.Namespace != "ns" || got.Name != "gpu-summary" || got.UID != "w" || got.ResourceVersion != "9" || got.ManagedFields != nil || got.Data["n"] != "2" {
+		t.Errorf("got %+v", got)
+	}
+	tomb := cache.DeletedFinalStateUnknown{Key: "ns/p"}
+	if got, err := trimConfigMap(tomb); err != nil || got != any(tomb) {
+		t.Errorf("a tombstone became %v, %v", got, err)
 	}
 }
 
-func TestTransformsPassOnWhatTheyDoNotKnow(t *testing.T) {
-	for name, trim := range map[string]cache.TransformFunc{"pod": trimPod(gpus), "node": trimNode(gpus), "configMap": trimConfigMap} {
-		tomb := cache.DeletedFinalStateUnknown{Key: "ns/p"}
-		if got, err := trim(tomb); err != nil || got != any(tomb) {
-			t.Errorf("%s: a tombstone became %v, %v", name, got, err)
+// TestRecordsAreObjects: what lies in a store has a key, a version and a deep copy
+// that is equal and shares nothing.
+func TestRecordsAreObjects(t *testing.T) {
+	pod, node := aPodRecord(t, &aPod), aNodeRecord(t)
+	pod.Claim = &count.PodClaim{Name: "c", Resources: []string{"r"}}
+	for key, r := range map[string]record2{"ns/p": pod, "n": node} {
+		got, err := meta.Accessor(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored, err := cache.DeletionHandlingMetaNamespaceKeyFunc(r); err != nil || stored != key {
+			t.Errorf("the key is %q, %v; want %q", stored, err, key)
+		}
+		if r.GetName() != key || got.GetResourceVersion() == "" {
+			t.Errorf("the name is %q, the version %q; want %q", r.GetName(), got.GetResourceVersion(), key)
+		}
+		copied := r.DeepCopyObject()
+		if !reflect.DeepEqual(copied, r) || copied == r {
+			t.Error("the deep copy is not an equal, separate object")
 		}
 	}
+	copied := pod.DeepCopyObject().(*podRecord)
+	pod.Requests[0].Value, pod.Claim.Resources[0] = 99, "x"
+	if copied.Requests.Of(count.NVIDIA) != 2 || copied.Claim.Resources[0] != "r" {
+		t.Error("a change of the record shows in its copy")
+	}
+}
+
+type record2 interface {
+	GetName() string
+	runtime.Object
+}
+
+func aPodRecord(t *testing.T, pod *corev1.Pod) *podRecord {
+	r, err := podKind(gpus).trim(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func aNodeRecord(t *testing.T) *nodeRecord {
+	r, err := nodeKind(gpus).trim(&aNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // TestTrimLeavesThePodAlone: reading a quantity can change it, and the object may
@@ -91,23 +109,20 @@ func TestTransformsPassOnWhatTheyDoNotKnow(t *testing.T) {
 func TestTrimLeavesThePodAlone(t *testing.T) {
 	pod := aPod.DeepCopy()
 	before := pod.DeepCopy()
-	if _, err := trimPod(gpus)(pod); err != nil {
-		t.Fatal(err)
-	}
+	aPodRecord(t, pod)
 	if !reflect.DeepEqual(before, pod) {
 		t.Errorf("the pod changed:\n%s", cmp.Diff(before, pod))
 	}
 }
 
-// TestDeepCopySharesNothing: the mutation detector compares a record with its
-// copy, and would be blind to whatever both share.
-func TestDeepCopySharesNothing(t *testing.T) {
-	obj, _ := trimPod(gpus)(aPod.DeepCopy())
-	record := obj.(*podRecord)
-	copied := record.DeepCopyObject().(*podRecord)
-	record.Requests[0].Value = 99
-	if copied.Requests.Of(count.NVIDIA) != 2 {
-		t.Error("a change of the record shows in its copy")
+// TestPodsShareWhatTheyHaveInCommon: the name of a node and a usual amount are there
+// once.
+func TestPodsShareWhatTheyHaveInCommon(t *testing.T) {
+	pods := podKind(gpus)
+	a, _ := pods.trim(aPod.DeepCopy())
+	b, _ := pods.trim(aPod.DeepCopy())
+	if unsafe.StringData(a.Node) != unsafe.StringData(b.Node) || &a.Requests[0] != &b.Requests[0] {
+		t.Error("two pods have two copies")
 	}
 }
 
@@ -123,8 +138,7 @@ func TestByNodeHoldsOnlyWhatCounts(t *testing.T) {
 	} {
 		pod := aPod.DeepCopy()
 		tc.change(pod)
-		record, _ := trimPod(gpus)(pod)
-		got, err := podIndexers[byNode](record)
+		got, err := podIndexers[byNode](aPodRecord(t, pod))
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: indexed under %q, %v; want %q", name, got, err, tc.want)
 		}

@@ -12,13 +12,12 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -72,43 +71,41 @@ type Handler interface {
 
 // Watch owns the informers.
 type Watch struct {
-	factory informers.SharedInformerFactory
-	pods    *source
-	nodes   *source // nil when nodes are not watched
-	summary *source
-	dra     *dra
+	informers *informers
+	pods      *source
+	nodes     *source // nil when nodes are not watched
+	summary   *source
+	dra       *dra
 
 	published Published
 }
 
 // New prepares the informers and registers the handler. It starts nothing.
 func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
-	name, err := cache.NewInformerName(InformerName)
+	informers, err := newInformers(InformerName, client, o.Resync)
 	if err != nil {
-		return nil, fmt.Errorf("reserve informer name: %w", err)
+		return nil, err
 	}
-	w := &Watch{published: o.Published, factory: informers.NewSharedInformerFactoryWithOptions(client, o.Resync, informers.WithInformerName(name))}
+	w := &Watch{informers: informers, published: o.Published}
 	core := client.CoreV1()
 
-	pods := core.Pods(o.PodNamespace)
-	w.pods = newSource(w.factory, "pods", &corev1.Pod{}, listWatch[*corev1.PodList]{
-		list: pods.List, watch: pods.Watch,
-		scope: func(l *metav1.ListOptions) {
-			l.FieldSelector = activePods
-			if o.PodSelector != nil {
-				l.LabelSelector = o.PodSelector.String()
-			}
-		},
-	}, trimPod(o.Names), podIndexers)
+	pods := newClient(podKind(o.Names), core.RESTClient(), o.PodNamespace, func(l *metav1.ListOptions) {
+		l.FieldSelector = activePods
+		if o.PodSelector != nil {
+			l.LabelSelector = o.PodSelector.String()
+		}
+	})
+	w.pods = informers.add(corev1.SchemeGroupVersion.WithResource("pods"), &podRecord{}, pods, nil, podIndexers)
 
 	if o.Nodes {
-		nodes := core.Nodes()
-		w.nodes = newSource(w.factory, "nodes", &corev1.Node{}, listWatch[*corev1.NodeList]{
-			list: nodes.List, watch: nodes.Watch, scope: func(*metav1.ListOptions) {},
-		}, trimNode(o.Names), nil)
+		nodes := newClient(nodeKind(o.Names), core.RESTClient(), "", func(*metav1.ListOptions) {})
+		w.nodes = informers.add(corev1.SchemeGroupVersion.WithResource("nodes"), &nodeRecord{}, nodes, nil, nil)
 	}
 
-	w.summary = newSummarySource(w.factory, client, o.Published)
+	w.summary = informers.add(corev1.SchemeGroupVersion.WithResource("configmaps"), &corev1.ConfigMap{},
+		typed[*corev1.ConfigMapList]{client: core.ConfigMaps(o.Published.Namespace), scope: func(l *metav1.ListOptions) {
+			l.LabelSelector = o.Published.Selector
+		}}, trimConfigMap, nil)
 	w.dra = newDRA(client, o, h)
 
 	return w, w.register(h)
@@ -117,18 +114,14 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 // Run lists and watches until ctx ends, and returns when every informer has
 // stopped.
 func (w *Watch) Run(ctx context.Context) {
-	w.factory.StartWithContext(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { w.informers.run(ctx) })
 	w.dra.run(ctx) // until ctx ends
-	w.factory.Shutdown()
+	wg.Wait()
 }
 
 // sources returns every source there is.
-func (w *Watch) sources() []*source {
-	if w.nodes == nil {
-		return []*source{w.pods, w.summary}
-	}
-	return []*source{w.pods, w.nodes, w.summary}
-}
+func (w *Watch) sources() []*source { return w.informers.sources }
 
 // WaitForSync blocks until every cache holds its initial list, the handler has
 // heard of it, and a watch keeps it current; or until ctx ends. The error then
