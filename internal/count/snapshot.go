@@ -11,8 +11,12 @@ type World struct {
 	Nodes      []*Node
 	NodesKnown bool
 	// DRA is nil when it was not asked for.
-	DRA      *DRA
+	DRA *DRA
+	// Observed is the last change in each store, Complete the version up to which
+	// each has all there was. The second moves on while nothing changes; it is empty
+	// if nobody keeps it, and the first stands for it.
 	Observed Observed
+	Complete Observed
 }
 
 // Observed names the resourceVersion of every store a pass was computed from,
@@ -32,6 +36,8 @@ type Observed struct {
 // are slots (N5).
 type Snapshot struct {
 	Observed Observed `json:"observed"`
+	// Complete is never published: it moves on while nothing changes.
+	Complete Observed `json:"-"`
 	// NodesKnown is false when nodes were not watched. Capacity, Allocatable,
 	// Free, Overcommitted, Orphaned and all that follows from them are then 0 and
 	// mean nothing.

@@ -119,7 +119,7 @@ func (t *tally) sum(resource string) *sum {
 }
 
 func (t *tally) snapshot() *Snapshot {
-	snap := &Snapshot{Observed: t.world.Observed, NodesKnown: t.world.NodesKnown, DRA: t.draStatus}
+	snap := &Snapshot{Observed: t.world.Observed, Complete: cmp.Or(t.world.Complete, t.world.Observed), NodesKnown: t.world.NodesKnown, DRA: t.draStatus}
 	for _, row := range t.rows {
 		row.derive(t.world.NodesKnown)
 		if row.Capacity == 0 && row.Allocatable == 0 && row.Requested == 0 || t.phantom(row) {

@@ -31,6 +31,8 @@ func random(r *rand.Rand, v reflect.Value) {
 		v.SetString(awkward[r.IntN(len(awkward))])
 	case reflect.Int64, reflect.Int:
 		v.SetInt([]int64{0, 1, 7, -3, 1 << 62}[r.IntN(5)])
+	case reflect.Uint8: // a count.Wait
+		v.SetUint(r.Uint64N(uint64(len(count.Waits)) + 1))
 	case reflect.Bool:
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Struct:

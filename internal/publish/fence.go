@@ -28,7 +28,9 @@ func versions(o count.Observed) string {
 	return text
 }
 
-// fence keeps an older observation from replacing a newer one. Two controllers may
+// fence keeps an older observation from replacing a newer one: what is published was
+// computed from changes that we have to have seen, at least, for what we say to be
+// newer. seen is up to where our stores are complete. Two controllers may
 // believe for a moment that it is their turn, and one of them may have been asleep;
 // what it wakes up with has a valid resourceVersion as soon as its cache of our own
 // ConfigMaps is ahead of that of pods.
@@ -38,7 +40,7 @@ func versions(o count.Observed) string {
 // the object's own. (Those of another resource compare because one etcd counts
 // them all. Where resources lie in several etcds, some are taken as impossible and
 // the fence is open, which is where we were without it.)
-func fence(have *corev1.ConfigMap, observed string) error {
+func fence(have *corev1.ConfigMap, seen string) error {
 	if have == nil {
 		return nil
 	}
@@ -46,7 +48,7 @@ func fence(have *corev1.ConfigMap, observed string) error {
 	for resource, version := range each(have.Annotations[AnnotationObserved]) {
 		published[resource] = version
 	}
-	for resource, version := range each(observed) {
+	for resource, version := range each(seen) {
 		theirs := published[resource]
 		if older(version, theirs) && !older(have.ResourceVersion, theirs) {
 			return fmt.Errorf("ConfigMap %s/%s: %w: %s@%s there, %s@%s here", have.Namespace, have.Name, ErrBehind, resource, theirs, resource, version)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 )
 
 // TestFence: older never replaces newer, and nothing that was made up blocks.
@@ -49,12 +51,12 @@ func TestBehindWritesNothing(t *testing.T) {
 		b.cache.sync()
 		b.server.writes = nil
 		old := b.snap(cluster(nodes))
-		old.Observed.Pods = strconv.Itoa(b.seen - 1_000)
+		old.Observed.Pods, old.Complete = strconv.Itoa(b.seen-1_000), count.Observed{}
 		if _, err := b.Publish(t.Context(), old); err != nil {
 			t.Errorf("nothing to write: %v", err)
 		}
 		old = b.snap(cluster(nodes + 1))
-		old.Observed.Pods = strconv.Itoa(900)
+		old.Observed.Pods, old.Complete = strconv.Itoa(900), count.Observed{}
 		if _, err := b.Publish(t.Context(), old); !errors.Is(err, ErrBehind) {
 			t.Errorf("an old observation: %v", err)
 		}
@@ -62,5 +64,11 @@ func TestBehindWritesNothing(t *testing.T) {
 			t.Errorf("%q were written", b.server.writes)
 		}
 		b.shows(cluster(nodes))
+
+		// Nothing has changed since 900, and it is known up to now: that is not behind.
+		old.Complete.Pods = strconv.Itoa(b.seen)
+		if _, err := b.Publish(t.Context(), old); err != nil || len(b.server.writes) == 0 {
+			t.Errorf("complete, but without a change for long: %v, %d writes", err, len(b.server.writes))
+		}
 	}
 }

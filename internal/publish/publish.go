@@ -10,6 +10,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -111,7 +112,7 @@ func (p *pass) publish(ctx context.Context, s set, snap *count.Snapshot) error {
 		return err
 	}
 	observed := versions(snap.Observed)
-	veto := fence(have, observed)
+	veto := fence(have, versions(cmp.Or(snap.Complete, snap.Observed)))
 	want := s.head(snap)
 	want.observed, want.labels = observed, p.labels()
 	want.annotations[AnnotationBase] = s.name

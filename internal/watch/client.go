@@ -28,8 +28,9 @@ type client[R record] struct {
 	namespace string
 	scope     func(*metav1.ListOptions)
 
-	mu    sync.Mutex
-	known *known // nil if all are kept
+	mu       sync.Mutex
+	known    *known // nil if all are kept
+	position position
 }
 
 func newClient[R record](k *kind[R], api rest.Interface, namespace string, scope func(*metav1.ListOptions)) *client[R] {
@@ -63,15 +64,18 @@ func (c *client[R]) request(o *metav1.ListOptions) *rest.Request {
 // nothing known.
 func (c *client[R]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	c.scope(&o)
-	o.Watch = true
+	o.Watch, o.ResourceVersion = true, c.position.of(o.ResourceVersion)
 	body, err := c.request(&o).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	anew := o.SendInitialEvents != nil && *o.SendInitialEvents
-	return apiwatch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newStream(c.kind, body, c.remember(anew)),
+	s := newStream(c.kind, body, c.remember(streams(o)), &c.position)
+	s.initial = streams(o)
+	return apiwatch.NewStreamWatcherWithLogger(klog.FromContext(ctx), s,
 		apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")), nil
 }
+
+func (c *client[R]) at(version string) string { return c.position.of(version) }
 
 // list reads everything, a page at a time, for servers that do not stream it. The
 // reflector would ask such a server for resourceVersion 0, or after a while for no
@@ -106,6 +110,9 @@ func (c *client[R]) list(ctx context.Context, o metav1.ListOptions) (runtime.Obj
 		}
 		out.ResourceVersion = page.ResourceVersion
 		if page.Continue == "" {
+			if !comparing {
+				c.position.pass(out.ResourceVersion)
+			}
 			return out, nil
 		}
 		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
@@ -127,7 +134,7 @@ func (c *client[R]) readPage(body []byte, known *known, out *recordList) (page m
 		case 1:
 			return page.Unmarshal(value)
 		case 2:
-			r, id, counts, err := c.decodeMessage(value, &scratch, true)
+			r, id, counts, err := c.decodeMessage(value, &scratch)
 			if err != nil {
 				return err
 			}

@@ -147,12 +147,12 @@ func (d *dra) world() *count.DRA {
 }
 
 // observe adds the versions of the stores, none when they are not counted.
-func (d *dra) observe(o *count.Observed) {
+func (d *dra) observe(o *count.Observed, of func(*source) string) {
 	d.mu.Lock()
 	s := d.session
 	d.mu.Unlock()
 	if s != nil {
-		o.Classes, o.Slices, o.Claims = s.classes.version(), s.slices.version(), s.claims.version()
+		o.Classes, o.Slices, o.Claims = of(s.classes), of(s.slices), of(s.claims)
 	}
 }
 

@@ -52,11 +52,11 @@ func newDRASession(client kubernetes.Interface, o Options, h Handler) (*draSessi
 	}
 	api, group := client.ResourceV1(), resourcev1.SchemeGroupVersion
 	s.classes = informers.add(group.WithResource("deviceclasses"), &resourcev1.DeviceClass{},
-		noting{s, "deviceclasses", typed[*resourcev1.DeviceClassList]{client: api.DeviceClasses()}}, trimClass(o.Names), nil)
+		noting{s, "deviceclasses", &typed[*resourcev1.DeviceClassList]{client: api.DeviceClasses()}}, trimClass(o.Names), nil)
 	s.slices = informers.add(group.WithResource("resourceslices"), &resourcev1.ResourceSlice{},
-		noting{s, "resourceslices", typed[*resourcev1.ResourceSliceList]{client: api.ResourceSlices()}}, trimSlice, nil)
+		noting{s, "resourceslices", &typed[*resourcev1.ResourceSliceList]{client: api.ResourceSlices()}}, trimSlice, nil)
 	s.claims = informers.add(group.WithResource("resourceclaims"), &resourcev1.ResourceClaim{},
-		noting{s, "resourceclaims", typed[*resourcev1.ResourceClaimList]{client: api.ResourceClaims(metav1.NamespaceAll)}}, trimClaim, nil)
+		noting{s, "resourceclaims", &typed[*resourcev1.ResourceClaimList]{client: api.ResourceClaims(metav1.NamespaceAll)}}, trimClaim, nil)
 	if err := s.register(h); err != nil {
 		informers.name.Release()
 		return nil, err

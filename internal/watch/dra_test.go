@@ -214,7 +214,7 @@ func TestDRAIsLeftWhenItGoesAway(t *testing.T) {
 			t.Errorf("%d classes are still counted", len(w.Classes))
 		}
 		var o count.Observed
-		if d.observe(&o); o != (count.Observed{}) {
+		if d.observe(&o, (*source).version); o != (count.Observed{}) {
 			t.Errorf("versions of stores that are not counted: %+v", o)
 		}
 

@@ -31,9 +31,9 @@ type kind[R record] struct {
 	decode func(message []byte) (R, error)
 	// trim makes a record of an object that somebody else has decoded.
 	trim func(runtime.Object) (R, error)
-	// mark makes a bookmark. It, or what is left of an object that is gone, has a
-	// resourceVersion, and a namespace and a name at most.
-	mark func(id identity, endOfInitialEvents bool) R
+	// mark makes what is left of an object that is gone or, without a name, the
+	// bookmark that ends the initial events.
+	mark func(id identity) R
 	// counts decides whether a record is worth keeping, nil keeps all.
 	counts func(R) bool
 }
@@ -82,11 +82,11 @@ func podKind(names count.Names) *kind[*podRecord] {
 			}
 			return nil, fmt.Errorf("%T is no pod", obj)
 		},
-		mark: func(id identity, end bool) *podRecord {
+		mark: func(id identity) *podRecord {
 			r := &podRecord{resourceVersion: string(id.resourceVersion)}
 			if len(id.name) > 0 {
 				r.Key = string(id.namespace) + "/" + string(id.name)
-			} else if end {
+			} else {
 				r.Node = endOfInitialEvents
 			}
 			return r
@@ -122,9 +122,9 @@ func nodeKind(names count.Names) *kind[*nodeRecord] {
 			}
 			return nil, fmt.Errorf("%T is no node", obj)
 		},
-		mark: func(id identity, end bool) *nodeRecord {
+		mark: func(id identity) *nodeRecord {
 			r := &nodeRecord{resourceVersion: string(id.resourceVersion), Node: count.Node{Name: string(id.name)}}
-			if len(id.name) == 0 && end {
+			if len(id.name) == 0 {
 				r.Labels = []count.Label{{Key: endOfInitialEvents}}
 			}
 			return r

@@ -18,6 +18,7 @@ import (
 type source struct {
 	resource   string
 	informer   cache.SharedIndexInformer
+	reach      reach
 	registered cache.ResourceEventHandlerRegistration
 	watching   opened
 
@@ -29,6 +30,8 @@ type source struct {
 type reach interface {
 	list(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+	// at is the position of a store that has come to a version.
+	at(version string) string
 }
 
 // typed reaches a resource with a typed client.
@@ -37,22 +40,30 @@ type typed[L runtime.Object] struct {
 		List(context.Context, metav1.ListOptions) (L, error)
 		Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 	}
-	scope func(*metav1.ListOptions) // nil for everything
+	scope    func(*metav1.ListOptions) // nil for everything
+	position position
 }
 
-func (t typed[L]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (t *typed[L]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if t.scope != nil {
 		t.scope(&o)
 	}
 	return t.client.List(ctx, o)
 }
 
-func (t typed[L]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+func (t *typed[L]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	if t.scope != nil {
 		t.scope(&o)
 	}
-	return t.client.Watch(ctx, o)
+	o.ResourceVersion = t.position.of(o.ResourceVersion)
+	w, err := t.client.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return t.position.track(w, streams(o)), nil
 }
+
+func (t *typed[L]) at(version string) string { return t.position.of(version) }
 
 // informers is a set of sources that begin and end together. A SharedInformerFactory
 // would do as much, but comes with the informers of every kind there is, which make
@@ -74,10 +85,10 @@ func newInformers(name string, server any, resync time.Duration) (*informers, er
 
 // add makes an informer for objects like example.
 func (i *informers) add(resource schema.GroupVersionResource, example runtime.Object, r reach, trim cache.TransformFunc, indexers cache.Indexers) *source {
-	s := &source{resource: resource.Resource, watching: opened{resource: resource.Resource, once: new(sync.Once), done: make(chan struct{})}}
+	s := &source{resource: resource.Resource, reach: r, watching: opened{resource: resource.Resource, once: new(sync.Once), done: make(chan struct{})}}
 	s.informer = cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(s.observe(r), i.server), example,
-		cache.SharedIndexInformerOptions{ResyncPeriod: i.resync, Indexers: indexers, Identifier: i.name.WithResource(resource)})
+		cache.SharedIndexInformerOptions{ResyncPeriod: i.resync, Indexers: indexers, ObjectDescription: resource.Resource, Identifier: i.name.WithResource(resource)})
 	if trim != nil {
 		// Only an informer that has been started refuses a transform.
 		_ = s.informer.SetTransform(trim)
@@ -147,7 +158,11 @@ func (s *source) err() error {
 	return nil
 }
 
+// version is that of the last change in the store.
 func (s *source) version() string { return s.informer.GetIndexer().LastStoreSyncResourceVersion() }
+
+// complete is the version up to which the store has everything.
+func (s *source) complete() string { return s.reach.at(s.version()) }
 
 // opened is done when the server has accepted a watch for the first time.
 type opened struct {

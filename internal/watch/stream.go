@@ -29,10 +29,12 @@ import (
 // as deleted.
 type stream[R record] struct {
 	*kind[R]
-	known *known // nil if all are kept
-	body  io.ReadCloser
-	in    *bufio.Reader
-	json  *json.Decoder // for a server that has no protobuf
+	known    *known // nil if all are kept
+	position *position
+	initial  bool // until the bookmark that ends the initial events
+	body     io.ReadCloser
+	in       *bufio.Reader
+	json     *json.Decoder // for a server that has no protobuf
 
 	pending int    // bytes of the last frame, which are still in the buffer
 	large   []byte // a frame that did not fit into it
@@ -46,8 +48,8 @@ const (
 	maxFrame = 16 << 20
 )
 
-func newStream[R record](k *kind[R], body io.ReadCloser, known *known) *stream[R] {
-	return &stream[R]{kind: k, body: body, known: known, in: bufio.NewReaderSize(body, bufferSize)}
+func newStream[R record](k *kind[R], body io.ReadCloser, known *known, position *position) *stream[R] {
+	return &stream[R]{kind: k, body: body, known: known, position: position, in: bufio.NewReaderSize(body, bufferSize)}
 }
 
 // Close ends the stream, and a Decode that waits for the next event.
@@ -152,15 +154,24 @@ func (s *stream[R]) frame() ([]byte, error) {
 func (s *stream[R]) read(event apiwatch.EventType, object []byte) (out apiwatch.Event, keep bool, err error) {
 	switch event {
 	case apiwatch.Added, apiwatch.Modified, apiwatch.Deleted:
+		return s.change(event, object)
 	case apiwatch.Bookmark:
-		r, err := s.bookmark(object)
-		return apiwatch.Event{Type: event, Object: r}, true, err
+		r, version, end, err := s.bookmark(object)
+		if end {
+			s.initial = false
+			s.position.pass(string(version))
+		} else {
+			s.position.see(version)
+		}
+		return apiwatch.Event{Type: event, Object: r}, end, err
 	case apiwatch.Error:
 		status, err := decodeFully(object)
 		return apiwatch.Event{Type: event, Object: status}, true, err
-	default:
-		return out, false, fmt.Errorf("%w: an event of type %q", errMalformed, event)
 	}
+	return out, false, fmt.Errorf("%w: an event of type %q", errMalformed, event)
+}
+
+func (s *stream[R]) change(event apiwatch.EventType, object []byte) (out apiwatch.Event, keep bool, err error) {
 	r, id, counts, err := s.record(object)
 	if err != nil {
 		return out, false, err
@@ -171,30 +182,41 @@ func (s *stream[R]) read(event apiwatch.EventType, object []byte) (out apiwatch.
 		s.known.add(id)
 	case s.known.remove(id):
 		// Nobody's last state is left: handlers hear of a pod that is gone.
-		return apiwatch.Event{Type: apiwatch.Deleted, Object: s.mark(id, false)}, true, nil
+		event, r = apiwatch.Deleted, s.mark(id)
 	default:
+		if !s.initial {
+			s.position.see(id.resourceVersion)
+		}
 		return out, false, nil
+	}
+	if !s.initial {
+		s.position.pass(string(id.resourceVersion))
 	}
 	return apiwatch.Event{Type: event, Object: r}, true, nil
 }
 
-func (s *stream[R]) bookmark(object []byte) (R, error) {
-	end := bytes.Contains(object, []byte(metav1.InitialEventsAnnotationKey))
+// bookmark reads a bookmark. Only the one that ends the initial events is handed on.
+func (s *stream[R]) bookmark(object []byte) (r R, version []byte, end bool, err error) {
+	var id identity
 	if s.json != nil {
 		obj, err := decodeFully(object)
 		if err != nil {
-			var none R
-			return none, err
+			return r, nil, false, err
 		}
-		return s.mark(identityOf(obj), end), nil
+		id = identityOf(obj)
+	} else {
+		message, err := s.open(object, "")
+		if err != nil {
+			return r, nil, false, err
+		}
+		if id, err = readIdentity(message); err != nil {
+			return r, nil, false, err
+		}
 	}
-	message, err := s.open(object, "")
-	if err != nil {
-		var none R
-		return none, err
+	if end = bytes.Contains(object, []byte(metav1.InitialEventsAnnotationKey)); end {
+		r = s.mark(identity{resourceVersion: id.resourceVersion})
 	}
-	id, err := readIdentity(message)
-	return s.mark(identity{resourceVersion: id.resourceVersion}, end), err
+	return r, id.resourceVersion, end, nil
 }
 
 // record makes a record of an object, if it counts. It needs none to know that one
@@ -212,7 +234,7 @@ func (s *stream[R]) record(object []byte) (r R, id identity, counts bool, err er
 	if err != nil {
 		return r, id, false, err
 	}
-	return s.decodeMessage(message, &s.scratch, s.known != nil)
+	return s.decodeMessage(message, &s.scratch)
 }
 
 // open takes an object of this kind, or of a list of it, out of its envelope.
@@ -226,11 +248,9 @@ func (k *kind[R]) open(object []byte, suffix string) (message []byte, err error)
 
 // decodeMessage makes a record of an object's bytes, if it counts. What was cut is
 // left in scratch.
-func (k *kind[R]) decodeMessage(message []byte, scratch *[]byte, identify bool) (r R, id identity, counts bool, err error) {
-	if identify {
-		if id, err = readIdentity(message); err != nil {
-			return r, id, false, err
-		}
+func (k *kind[R]) decodeMessage(message []byte, scratch *[]byte) (r R, id identity, counts bool, err error) {
+	if id, err = readIdentity(message); err != nil {
+		return r, id, false, err
 	}
 	if k.evidence != nil && !k.evidence.in(message) {
 		return r, id, false, nil
@@ -241,7 +261,6 @@ func (k *kind[R]) decodeMessage(message []byte, scratch *[]byte, identify bool) 
 		r, err = k.decode(cut)
 	}
 	if err != nil {
-		id, _ := readIdentity(message)
 		return r, id, false, fmt.Errorf("decode %s %s/%s: %w", k.name, id.namespace, id.name, err)
 	}
 	return r, id, k.keeps(r), nil

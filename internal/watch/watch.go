@@ -103,7 +103,7 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 	}
 
 	w.summary = informers.add(corev1.SchemeGroupVersion.WithResource("configmaps"), &corev1.ConfigMap{},
-		typed[*corev1.ConfigMapList]{client: core.ConfigMaps(o.Published.Namespace), scope: func(l *metav1.ListOptions) {
+		&typed[*corev1.ConfigMapList]{client: core.ConfigMaps(o.Published.Namespace), scope: func(l *metav1.ListOptions) {
 			l.LabelSelector = o.Published.Selector
 		}}, trimConfigMap, nil)
 	w.dra = newDRA(client, o, h)

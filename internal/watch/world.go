@@ -40,27 +40,29 @@ var ErrMoving = errors.New("caches kept changing while they were read")
 // whole is read again if one of them moved.
 func (w *Watch) World() (count.World, error) {
 	for range readAttempts {
-		before := w.observed()
+		before := w.versions((*source).version)
 		world := count.World{
 			Pods:       w.countedPods(),
 			Nodes:      w.allNodes(),
 			NodesKnown: w.nodes != nil,
 			DRA:        w.dra.world(),
 			Observed:   before,
+			Complete:   w.versions((*source).complete),
 		}
-		if w.observed() == before {
+		if w.versions((*source).version) == before {
 			return world, nil
 		}
 	}
 	return count.World{}, ErrMoving
 }
 
-func (w *Watch) observed() count.Observed {
-	o := count.Observed{Pods: w.pods.version()}
+// versions asks every store that is read for one of its versions.
+func (w *Watch) versions(of func(*source) string) count.Observed {
+	o := count.Observed{Pods: of(w.pods)}
 	if w.nodes != nil {
-		o.Nodes = w.nodes.version()
+		o.Nodes = of(w.nodes)
 	}
-	w.dra.observe(&o)
+	w.dra.observe(&o, of)
 	return o
 }
 

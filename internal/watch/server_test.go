@@ -1,0 +1,257 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+)
+
+// apiServer sends pods and nodes as an API server of some version does. What it
+// sends is encoded once: it must cost next to nothing.
+type apiServer struct {
+	*httptest.Server
+	t            *testing.T
+	pods, nodes  []runtime.Object
+	json         bool // it has no protobuf
+	noWatchList  bool // it does not stream lists
+	events       map[string]chan []byte
+	mu           sync.Mutex
+	lists        []string // queries of lists
+	resumed      []string // "pods@17" for each watch that begins at a version
+	podsAsFrames []byte
+	stop         func() // ends what start has started
+}
+
+func newAPIServer(t *testing.T, pods, nodes []runtime.Object, change func(*apiServer)) *apiServer {
+	s := &apiServer{t: t, pods: pods, nodes: nodes, events: map[string]chan []byte{"pods": make(chan []byte, 100), "nodes": make(chan []byte, 100)}}
+	change(s)
+	w := &wire{json: s.json}
+	for _, pod := range pods {
+		w.send(t, apiwatch.Added, pod)
+	}
+	s.podsAsFrames = w.Bytes()
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	watching := q.Get("watch") == "true"
+	s.mu.Lock()
+	if watching {
+		if q.Get("sendInitialEvents") == "" {
+			s.resumed = append(s.resumed, resource+"@"+q.Get("resourceVersion"))
+		}
+	} else {
+		s.lists = append(s.lists, resource+"?"+r.URL.RawQuery)
+	}
+	s.mu.Unlock()
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/apis"):
+		s.refuse(w, apierrors.NewNotFound(corev1.Resource("x"), ""))
+	case watching && q.Get("sendInitialEvents") != "" && s.noWatchList:
+		s.refuse(w, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil))
+	case watching:
+		s.watch(w, r, resource)
+	default:
+		s.list(w, r, resource)
+	}
+}
+
+func (s *apiServer) refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(err.ErrStatus.Code))
+	err.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	_ = json.NewEncoder(w).Encode(err.ErrStatus)
+}
+
+func (s *apiServer) contentType() string {
+	if s.json {
+		return "application/json"
+	}
+	return "application/vnd.kubernetes.protobuf"
+}
+
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource string) {
+	w.Header().Set("Content-Type", s.contentType()+";stream=watch")
+	out := &wire{json: s.json}
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		end := bookmark("1000000", true).ObjectMeta
+		switch resource {
+		case "pods":
+			_, _ = w.Write(s.podsAsFrames)
+			out.send(s.t, apiwatch.Bookmark, &corev1.Pod{ObjectMeta: end})
+		case "nodes":
+			for _, node := range s.nodes {
+				out.send(s.t, apiwatch.Added, node)
+			}
+			out.send(s.t, apiwatch.Bookmark, &corev1.Node{ObjectMeta: end})
+		default:
+			out.send(s.t, apiwatch.Bookmark, &corev1.ConfigMap{ObjectMeta: end})
+		}
+	}
+	_, _ = w.Write(out.Bytes())
+	_ = http.NewResponseController(w).Flush()
+	for {
+		select {
+		case event := <-s.events[resource]:
+			_, _ = w.Write(event)
+			_ = http.NewResponseController(w).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *apiServer) list(w http.ResponseWriter, r *http.Request, resource string) {
+	all := map[string][]runtime.Object{"pods": s.pods, "nodes": s.nodes}[resource]
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	if limit == 0 {
+		limit = len(all)
+	}
+	to := min(from+limit, len(all))
+	meta := metav1.ListMeta{ResourceVersion: "1000000"}
+	if to < len(all) {
+		meta.Continue = strconv.Itoa(to)
+	}
+	var list runtime.Object
+	switch resource {
+	case "pods":
+		l := &corev1.PodList{ListMeta: meta}
+		for _, pod := range all[from:to] {
+			l.Items = append(l.Items, *pod.(*corev1.Pod))
+		}
+		list = l
+	case "nodes":
+		l := &corev1.NodeList{ListMeta: meta}
+		for _, node := range all[from:to] {
+			l.Items = append(l.Items, *node.(*corev1.Node))
+		}
+		list = l
+	default:
+		list = &corev1.ConfigMapList{ListMeta: meta}
+	}
+	w.Header().Set("Content-Type", s.contentType())
+	_, _ = w.Write(encode(s.t, list, s.json))
+}
+
+// start watches the server until the test ends, and returns when all has synced.
+func (s *apiServer) start(h Handler, change ...func(*Options)) *Watch {
+	s.t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{
+		ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	o := Options{Names: countedNames(s.t), Nodes: true, Published: Published{Namespace: "ns"}}
+	for _, f := range change {
+		f(&o)
+	}
+	w, err := New(client, o, h)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, ctx := ktesting.NewTestContext(s.t)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run(ctx) }()
+	s.stop = func() { cancel(); s.CloseClientConnections(); <-done }
+	s.t.Cleanup(s.stop)
+	if err := w.WaitForSync(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+func randomCluster(seed uint64, pods, nodes int) (p, n []runtime.Object) {
+	m := newMaker(seed)
+	for i := range pods {
+		p = append(p, m.pod(i))
+	}
+	for i := range nodes {
+		n = append(n, m.node(i))
+	}
+	return p, n
+}
+
+// TestEveryKindOfServer: streamed or in pages, in protobuf or JSON, the world is
+// what decoding everything gives. Lists are asked for in pages, however client-go
+// would ask.
+func TestEveryKindOfServer(t *testing.T) {
+	pods, nodes := randomCluster(3, 1100, 600)
+	names := countedNames(t)
+	for _, tc := range []struct {
+		json, noWatchList bool
+		lists             int // of pods and nodes
+	}{{false, false, 0}, {false, true, 5}, {true, false, 0}, {true, true, 5}} {
+		t.Run(fmt.Sprintf("json %v, in pages %v", tc.json, tc.noWatchList), func(t *testing.T) {
+			var want []*count.Pod
+			for _, pod := range pods {
+				if r, _ := podKind(names).trim(received(t, pod, tc.json)); r.counts() {
+					want = append(want, &r.Pod)
+				}
+			}
+			s := newAPIServer(t, pods, nodes, func(s *apiServer) { s.json, s.noWatchList = tc.json, tc.noWatchList })
+			w := s.start(&heard{})
+			world, err := w.World()
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareByKey(t, world.Pods, want)
+			if len(world.Nodes) != len(nodes) || world.Observed.Pods != "1000000" {
+				t.Errorf("%d nodes at %s, want %d at 1000000", len(world.Nodes), world.Observed.Pods, len(nodes))
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			lists := 0
+			for _, query := range s.lists {
+				if strings.HasPrefix(query, "pods") || strings.HasPrefix(query, "nodes") {
+					lists++
+					if !strings.Contains(query, "limit=500") || strings.Contains(query, "resourceVersion=") {
+						t.Errorf("list %s", query)
+					}
+				}
+			}
+			if lists != tc.lists {
+				t.Errorf("%d lists, want %d: %q", lists, tc.lists, s.lists)
+			}
+		})
+	}
+}
+
+func compareByKey(t *testing.T, got, want []*count.Pod) {
+	t.Helper()
+	byKey := func(a, b *count.Pod) int { return strings.Compare(a.Key, b.Key) }
+	slices.SortFunc(got, byKey)
+	slices.SortFunc(want, byKey)
+	if len(got) != len(want) {
+		t.Fatalf("%d pods, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if !got[i].Equal(want[i]) {
+			t.Errorf("got %+v, want %+v", got[i], want[i])
+		}
+	}
+}
