@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 		"internal/count", "internal/count/selector", "google.golang.org/protobuf/encoding/protowire",
 		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/klog/v2",
 		"k8s.io/client-go/discovery", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme",
-		"k8s.io/client-go/rest", "k8s.io/client-go/tools/cache",
+		"k8s.io/client-go/informers", "k8s.io/client-go/rest", "k8s.io/client-go/tools/cache",
 	},
 	"internal/queue": {"internal/count", "k8s.io/api/core/v1", "k8s.io/client-go/util/workqueue", "k8s.io/utils/clock"},
 	"internal/publish": {

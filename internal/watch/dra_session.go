@@ -28,7 +28,7 @@ var draResources = []string{"deviceclasses", "resourceclaims", "resourceslices"}
 
 // draSession is one set of informers.
 type draSession struct {
-	informers               *informers
+	group                   *group
 	classes, slices, claims *source
 	// forward is false until everything has been synced: what a pass cannot see is
 	// no reason for one.
@@ -42,23 +42,23 @@ type draSession struct {
 }
 
 func newDRASession(client kubernetes.Interface, o Options, h Handler) (*draSession, error) {
-	informers, err := newInformers(draInformerName, client, o.Resync)
+	group, err := newGroup(client, draInformerName, o.Resync)
 	if err != nil {
 		return nil, err
 	}
 	s := &draSession{
-		informers: informers,
-		failed:    make(chan struct{}), refused: make(map[string]error), cancel: func() {},
+		group:  group,
+		failed: make(chan struct{}), refused: make(map[string]error), cancel: func() {},
 	}
-	api, group := client.ResourceV1(), resourcev1.SchemeGroupVersion
-	s.classes = informers.add(group.WithResource("deviceclasses"), &resourcev1.DeviceClass{},
+	api, version := client.ResourceV1(), resourcev1.SchemeGroupVersion
+	s.classes = group.add(version.WithResource("deviceclasses"), &resourcev1.DeviceClass{},
 		noting{s, "deviceclasses", &typed[*resourcev1.DeviceClassList]{client: api.DeviceClasses()}}, trimClass(o.Names), nil)
-	s.slices = informers.add(group.WithResource("resourceslices"), &resourcev1.ResourceSlice{},
+	s.slices = group.add(version.WithResource("resourceslices"), &resourcev1.ResourceSlice{},
 		noting{s, "resourceslices", &typed[*resourcev1.ResourceSliceList]{client: api.ResourceSlices()}}, trimSlice, nil)
-	s.claims = informers.add(group.WithResource("resourceclaims"), &resourcev1.ResourceClaim{},
+	s.claims = group.add(version.WithResource("resourceclaims"), &resourcev1.ResourceClaim{},
 		noting{s, "resourceclaims", &typed[*resourcev1.ResourceClaimList]{client: api.ResourceClaims(metav1.NamespaceAll)}}, trimClaim, nil)
 	if err := s.register(h); err != nil {
-		informers.name.Release()
+		group.factory.Shutdown()
 		return nil, err
 	}
 	return s, nil
@@ -93,7 +93,7 @@ func (s *draSession) register(h Handler) error {
 	return err
 }
 
-func (s *draSession) sources() []*source { return s.informers.sources }
+func (s *draSession) sources() []*source { return s.group.sources }
 
 // noting reaches a resource, taking note of what was refused.
 type noting struct {
@@ -171,7 +171,7 @@ func (s *draSession) firstError() (err error) {
 func (s *draSession) start(parent context.Context) {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(parent)
-	s.done.Go(func() { s.informers.run(ctx) })
+	s.done.Go(func() { s.group.run(ctx) })
 }
 
 // stop ends the informers and returns when they have ended.

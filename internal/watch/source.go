@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -65,46 +67,46 @@ func (t *typed[L]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.In
 
 func (t *typed[L]) at(version string) string { return t.position.of(version) }
 
-// informers is a set of sources that begin and end together. A SharedInformerFactory
-// would do as much, but comes with the informers of every kind there is, which make
-// a quarter of what a build has to compile, and nothing here uses one of them.
-type informers struct {
-	name    *cache.InformerName
-	server  any // tells a fake client, which has no streaming lists
-	resync  time.Duration
+// group is a set of sources that begin and end together.
+type group struct {
+	factory informers.SharedInformerFactory
 	sources []*source
 }
 
-func newInformers(name string, server any, resync time.Duration) (*informers, error) {
+// newGroup makes a factory. Its name labels the informer_* metrics and is taken
+// until the group has run.
+func newGroup(client kubernetes.Interface, name string, resync time.Duration) (*group, error) {
 	reserved, err := cache.NewInformerName(name)
 	if err != nil {
 		return nil, fmt.Errorf("reserve informer name: %w", err)
 	}
-	return &informers{name: reserved, server: server, resync: resync}, nil
+	return &group{factory: informers.NewSharedInformerFactoryWithOptions(client, resync, informers.WithInformerName(reserved))}, nil
 }
 
-// add makes an informer for objects like example.
-func (i *informers) add(resource schema.GroupVersionResource, example runtime.Object, r reach, trim cache.TransformFunc, indexers cache.Indexers) *source {
+// add makes the factory's informer for objects like example.
+func (g *group) add(resource schema.GroupVersionResource, example runtime.Object, r reach, trim cache.TransformFunc, indexers cache.Indexers) *source {
 	s := &source{resource: resource.Resource, reach: r, watching: opened{resource: resource.Resource, once: new(sync.Once), done: make(chan struct{})}}
-	s.informer = cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(s.observe(r), i.server), example,
-		cache.SharedIndexInformerOptions{ResyncPeriod: i.resync, Indexers: indexers, ObjectDescription: resource.Resource, Identifier: i.name.WithResource(resource)})
+	s.informer = g.factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformerWithOptions(
+			cache.ToListWatcherWithWatchListSemantics(s.observe(r), client), example,
+			cache.SharedIndexInformerOptions{
+				ResyncPeriod: resync, Indexers: indexers, ObjectDescription: resource.Resource,
+				Identifier: g.factory.InformerName().WithResource(resource),
+			})
+	})
 	if trim != nil {
 		// Only an informer that has been started refuses a transform.
 		_ = s.informer.SetTransform(trim)
 	}
-	i.sources = append(i.sources, s)
+	g.sources = append(g.sources, s)
 	return s
 }
 
 // run runs all of them until ctx ends, and returns when the last has stopped.
-func (i *informers) run(ctx context.Context) {
-	defer i.name.Release()
-	var wg sync.WaitGroup
-	for _, s := range i.sources {
-		wg.Go(func() { s.informer.RunWithContext(ctx) })
-	}
-	wg.Wait()
+func (g *group) run(ctx context.Context) {
+	g.factory.StartWithContext(ctx)
+	<-ctx.Done()
+	g.factory.Shutdown()
 }
 
 // observe is the ListWatch that a reflector uses, taking note of how each request

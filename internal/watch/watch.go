@@ -71,22 +71,22 @@ type Handler interface {
 
 // Watch owns the informers.
 type Watch struct {
-	informers *informers
-	pods      *source
-	nodes     *source // nil when nodes are not watched
-	summary   *source
-	dra       *dra
+	group   *group
+	pods    *source
+	nodes   *source // nil when nodes are not watched
+	summary *source
+	dra     *dra
 
 	published Published
 }
 
 // New prepares the informers and registers the handler. It starts nothing.
 func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
-	informers, err := newInformers(InformerName, client, o.Resync)
+	group, err := newGroup(client, InformerName, o.Resync)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{informers: informers, published: o.Published}
+	w := &Watch{group: group, published: o.Published}
 	core := client.CoreV1()
 
 	pods := newClient(podKind(o.Names), core.RESTClient(), o.PodNamespace, func(l *metav1.ListOptions) {
@@ -95,14 +95,14 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 			l.LabelSelector = o.PodSelector.String()
 		}
 	})
-	w.pods = informers.add(corev1.SchemeGroupVersion.WithResource("pods"), &podRecord{}, pods, nil, podIndexers)
+	w.pods = group.add(corev1.SchemeGroupVersion.WithResource("pods"), &podRecord{}, pods, nil, podIndexers)
 
 	if o.Nodes {
 		nodes := newClient(nodeKind(o.Names), core.RESTClient(), "", func(*metav1.ListOptions) {})
-		w.nodes = informers.add(corev1.SchemeGroupVersion.WithResource("nodes"), &nodeRecord{}, nodes, nil, nil)
+		w.nodes = group.add(corev1.SchemeGroupVersion.WithResource("nodes"), &nodeRecord{}, nodes, nil, nil)
 	}
 
-	w.summary = informers.add(corev1.SchemeGroupVersion.WithResource("configmaps"), &corev1.ConfigMap{},
+	w.summary = group.add(corev1.SchemeGroupVersion.WithResource("configmaps"), &corev1.ConfigMap{},
 		&typed[*corev1.ConfigMapList]{client: core.ConfigMaps(o.Published.Namespace), scope: func(l *metav1.ListOptions) {
 			l.LabelSelector = o.Published.Selector
 		}}, trimConfigMap, nil)
@@ -115,13 +115,13 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 // stopped.
 func (w *Watch) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	wg.Go(func() { w.informers.run(ctx) })
+	wg.Go(func() { w.group.run(ctx) })
 	w.dra.run(ctx) // until ctx ends
 	wg.Wait()
 }
 
 // sources returns every source there is.
-func (w *Watch) sources() []*source { return w.informers.sources }
+func (w *Watch) sources() []*source { return w.group.sources }
 
 // WaitForSync blocks until every cache holds its initial list, the handler has
 // heard of it, and a watch keeps it current; or until ctx ends. The error then
