@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +144,41 @@ func (h *heard) heardOf(t *testing.T, changes int64) int64 {
 		if time.Now().After(deadline) {
 			t.Fatalf("handlers have heard of %d changes, want %d", h.other.Load(), changes)
 		}
+	}
+}
+
+// TestInitialEventsAreNoPositions: they come in any order, with the versions of the
+// objects.
+func TestInitialEventsAreNoPositions(t *testing.T) {
+	var p position
+	w := &wire{}
+	w.send(t, apiwatch.Added, gpuPod("a", "n", 1))
+	w.send(t, apiwatch.Added, gpuPod("cpu", "n", 0))
+	s := newStream(podKind(gpus), io.NopCloser(w), newKnown(), &p)
+	s.initial = true
+	for range 2 {
+		if _, _, err := s.Decode(); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	if p.passed != "" || len(p.seen) != 0 {
+		t.Errorf("a position of %q, %q", p.passed, p.seen)
+	}
+}
+
+// TestWhatAListHasIsKnown: a pod that came with a list leaves when it stops counting.
+func TestWhatAListHasIsKnown(t *testing.T) {
+	pods, nodes := clusterOf(2, 0, 1)
+	var h heard
+	s := newAPIServer(t, pods, nodes, func(s *apiServer) { s.noWatchList = true })
+	w := s.start(&h)
+	before := h.heardOf(t, 3)
+	out, pod := &wire{}, pods[0].(*corev1.Pod).DeepCopy()
+	pod.Spec.Containers, pod.ResourceVersion = nil, "1000001"
+	out.send(t, apiwatch.Modified, pod)
+	s.events["pods"] <- out.Bytes()
+	h.heardOf(t, before+1)
+	if keys := w.pods.informer.GetStore().ListKeys(); len(keys) != 1 {
+		t.Errorf("%q are kept, want one", keys)
 	}
 }

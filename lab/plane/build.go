@@ -2,13 +2,13 @@ package plane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/compile"
 )
 
 // Binaries are the paths of the two programs a plane consists of.
@@ -24,7 +24,7 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
-	module, err := moduleDir()
+	module, err := compile.Module()
 	if err != nil {
 		return Binaries{}, err
 	}
@@ -64,7 +64,7 @@ func buildInto(ctx context.Context, cache, entry, module string, progress io.Wri
 		return Binaries{}, err
 	}
 	defer os.RemoveAll(temp)
-	if err := compile(ctx, module, temp, progress); err != nil {
+	if err := controlPlane.Into(ctx, module, temp, progress); err != nil {
 		return Binaries{}, err
 	}
 	// Renamed as a whole, so that an entry is never half there.
@@ -155,47 +155,4 @@ func cacheDir() (string, error) {
 		return "", fmt.Errorf("find cache directory: %w", err)
 	}
 	return filepath.Join(dir, "gpu-summary-lab"), nil
-}
-
-const modulePath = "github.com/gpu-summary/gpu-summary-controller/lab"
-
-// moduleDir finds the sources of the lab: next to the executable (bin/lab in a
-// checkout), or around the working directory (go run, go test).
-func moduleDir() (string, error) {
-	var starts []string
-	if exe, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(exe); err == nil {
-			starts = append(starts, filepath.Dir(real))
-		}
-	}
-	if wd, err := os.Getwd(); err == nil {
-		starts = append(starts, wd)
-	}
-	for _, start := range starts {
-		for dir := start; ; dir = filepath.Dir(dir) {
-			for _, candidate := range []string{dir, filepath.Join(dir, "lab")} {
-				if isModule(candidate) {
-					return candidate, nil
-				}
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
-		}
-	}
-	return "", errors.New("find the sources of the lab: no go.mod of " + modulePath +
-		" around the executable or the working directory; run this inside a checkout of the project")
-}
-
-func isModule(dir string) bool {
-	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(data)) {
-		if strings.TrimSpace(line) == "module "+modulePath {
-			return true
-		}
-	}
-	return false
 }

@@ -9,11 +9,13 @@ import (
 	"testing"
 )
 
+const labModule = "github.com/gpu-summary/gpu-summary-controller/lab"
+
 // fakeModule is a module of our name with mains that compile in a second.
 func fakeModule(t *testing.T, main string) string {
 	t.Helper()
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "go.mod"), "module "+modulePath+"\n\ngo 1.26.0\n")
+	put(t, filepath.Join(dir, "go.mod"), "module "+labModule+"\n\ngo 1.26.0\n")
 	for _, name := range []string{"controlplane", "kwok"} {
 		put(t, filepath.Join(dir, "cmd", name, "main.go"), main)
 	}
@@ -101,27 +103,9 @@ func TestKeyFollowsWhatIsBuilt(t *testing.T) {
 	}
 	for _, path := range []string{"cmd/kwok/main.go", "cmd/controlplane/main.go", "plane/tether/tether.go", "go.mod", "go.sum"} {
 		before := key()
-		put(t, filepath.Join(module, path), "// changed\nmodule "+modulePath+"\n")
+		put(t, filepath.Join(module, path), "// changed\nmodule "+labModule+"\n")
 		if key() == before {
 			t.Errorf("the key does not change with %s", path)
 		}
-	}
-}
-
-func TestSourcesAreFoundAroundTheWorkingDirectory(t *testing.T) {
-	module := fakeModule(t, "package main\n")
-	inside := filepath.Join(module, "cmd", "kwok")
-	t.Chdir(inside)
-	got, err := moduleDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, err := filepath.EvalSymlinks(module); err != nil || got != want {
-		t.Errorf("module directory %s, want %s (%v)", got, want, err)
-	}
-
-	t.Chdir(t.TempDir())
-	if dir, err := moduleDir(); err == nil || !strings.Contains(err.Error(), "inside a checkout") {
-		t.Errorf("outside a checkout: %q, %v; want an error that says what to do", dir, err)
 	}
 }

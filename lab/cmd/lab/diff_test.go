@@ -2,102 +2,96 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/gpu-summary/gpu-summary-controller/lab/diff"
 )
 
-func diffCommand(args ...string) (stdout, stderr string, err error) {
-	var out, errOut bytes.Buffer
+// helperEnv makes this test program "lab diff" with its arguments.
+const helperEnv = "GPU_SUMMARY_LAB_TEST_DIFF"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) == "" {
+		os.Exit(m.Run())
+	}
 	cmd := newDiffCommand()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetOut(&out)
-	cmd.SetErr(&errOut)
-	cmd.SetArgs(args)
-	err = cmd.Execute()
-	return out.String(), errOut.String(), err
-}
-
-func TestDiff(t *testing.T) {
-	stdout, stderr, err := diffCommand("--pods", "500", "--seed", "3")
-	if err != nil || !strings.Contains(stdout, "500 pods tried") || !strings.Contains(stdout, " 0 mismatches") || !strings.Contains(stderr, "pods: 500 of 500") {
-		t.Errorf("%v\n%s\n%s", err, stdout, stderr)
+	cmd.SetArgs(os.Args[1:])
+	if err := cmd.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
-func TestDiffAsJSONIsNothingButJSON(t *testing.T) {
-	stdout, _, err := diffCommand("--pods", "500", "-o", "json")
-	var report diff.Report
-	if err == nil {
-		err = json.Unmarshal([]byte(stdout), &report)
-	}
-	if err != nil || report.Pods != 500 || len(report.Features) == 0 {
-		t.Errorf("%v\n%s", err, stdout)
-	}
-}
+// standIn takes the place of the judge, which takes long to compile.
+const standIn = `package main
 
-func TestDiffOfOnePod(t *testing.T) {
-	stdout, _, err := diffCommand("--seed", "3", "--only", "12")
-	if err != nil || !strings.Contains(stdout, "pod 12 of seed 3") {
-		t.Errorf("%v\n%s", err, stdout)
-	}
-}
+import (
+	"fmt"
+	"io"
+	"os"
+)
 
-func TestDiffRefuses(t *testing.T) {
-	for _, args := range [][]string{{"--pods", "0"}, {"--workers", "0"}, {"-o", "yaml"}, {"--only", "-1"}, {"extra"}} {
-		if _, _, err := diffCommand(args...); err == nil {
-			t.Errorf("%q is not refused", args)
-		}
-	}
+func main() {
+	in, _ := io.ReadAll(os.Stdin)
+	fmt.Printf("%d %q %s", os.Getpid(), os.Args[1:], in)
+	fmt.Fprint(os.Stderr, "not the scheduler's")
+	os.Exit(7)
 }
+`
 
-// TestDiffFailsOnAMismatch: the exit status is what a pipeline looks at.
-func TestDiffFailsOnAMismatch(t *testing.T) {
-	nothing := func([]*corev1.Node, []*corev1.Pod) diff.Counts { return nil }
-	var out bytes.Buffer
-	cmd := &cobra.Command{}
-	cmd.SetContext(t.Context())
-	cmd.SetOut(&out)
-	err := runDiff(cmd, diff.Options{Pods: 200, Workers: 1, Counter: nothing, Progress: io.Discard}, diff.Table)
-	if err == nil || !strings.Contains(err.Error(), "are not the scheduler's") || !strings.Contains(out.String(), "Mismatch 1: ") {
-		t.Errorf("%v\n%s", err, out.String())
-	}
-}
-
-// TestDiffOfDRARefuses before anything is started, and says which flag it is.
-func TestDiffOfDRARefuses(t *testing.T) {
-	for want, args := range map[string][]string{
-		"--only":    {"--dra", "--only", "1"},
-		"--workers": {"--dra", "--workers", "2"},
-		"--nodes":   {"--nodes", "5"},
-		"--pods":    {"--dra", "--pods", "0"},
-		"--nodes h": {"--dra", "--nodes", "0"},
-		"--output":  {"--dra", "-o", "yaml"},
+// TestDiffBecomesTheJudge: it is the same process, so that whatever is sent to it
+// and whatever it says reaches the right one. It gets all flags, help included.
+func TestDiffBecomesTheJudge(t *testing.T) {
+	checkout := t.TempDir()
+	for name, text := range map[string]string{
+		"lab/go.mod":              "module github.com/gpu-summary/gpu-summary-controller/lab\n\ngo 1.26.0\n",
+		"lab/cmd/labdiff/main.go": standIn,
 	} {
-		if _, _, err := diffCommand(args...); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v; want %s refused", args, err, want)
+		path := filepath.Join(checkout, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"--pods", "3", "-o", "json"}, {"--help"}} {
+		var stdout, stderr bytes.Buffer
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Dir, cmd.Env = checkout, append(os.Environ(), helperEnv+"=1")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("input"), &stdout, &stderr
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 7 {
+			t.Errorf("%q: %v, want exit status 7", args, err)
+		}
+		if want := fmt.Sprintf("%d %q input", cmd.Process.Pid, args); stdout.String() != want {
+			t.Errorf("%q: stdout %q, want %q", args, stdout.String(), want)
+		}
+		if !strings.HasSuffix(stderr.String(), "not the scheduler's") {
+			t.Errorf("%q: stderr %q", args, stderr.String())
 		}
 	}
 }
 
-// TestDiffOfDRAFailsOnAMismatch, which is in the report, and in JSON too.
-func TestDiffOfDRAFailsOnAMismatch(t *testing.T) {
-	report := &diff.DRAReport{Rows: 3, Mismatches: 1, Found: []diff.DRAMismatch{{Number: "free", Scheduler: 1, Ours: 2}}}
-	for format, want := range map[diff.Format]string{diff.Table: "free is 1, we say 2", diff.JSON: `"scheduler": 1`} {
-		var out bytes.Buffer
-		err := writeDRA(&out, report, nil, format)
-		if err == nil || !strings.Contains(err.Error(), "are not the scheduler's") || !strings.Contains(out.String(), want) {
-			t.Errorf("%v\n%s", err, out.String())
+// TestTheSchedulerIsNotLinked keeps "make" short: whatever the command imports is
+// compiled before anything else can begin.
+func TestTheSchedulerIsNotLinked(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	for _, dep := range deps {
+		if strings.HasPrefix(dep, "k8s.io/kubernetes/") || strings.HasPrefix(dep, "k8s.io/kube-scheduler/") {
+			t.Errorf("bin/lab contains %s", dep)
 		}
 	}
-	report.Mismatches = 0
-	if err := writeDRA(io.Discard, report, nil, diff.Table); err != nil {
-		t.Errorf("without a mismatch: %v", err)
+	if len(deps) < 100 {
+		t.Errorf("only %d packages listed", len(deps))
 	}
 }
