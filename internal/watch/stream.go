@@ -252,8 +252,10 @@ func (k *kind[R]) decodeMessage(message []byte, scratch *[]byte) (r R, id identi
 	if id, err = readIdentity(message); err != nil {
 		return r, id, false, err
 	}
-	if k.evidence != nil && !k.evidence.in(message) {
-		return r, id, false, nil
+	if k.evidence != nil {
+		if found, err := k.evidence.inObject(message); err != nil || !found {
+			return r, id, false, err
+		}
 	}
 	cut, err := k.shape.cut((*scratch)[:0], message)
 	if err == nil {
