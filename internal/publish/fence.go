@@ -3,6 +3,8 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,9 +12,37 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 )
 
+// ErrFenced is returned when a leader of a later term has published. Our own term is
+// over, and nothing is written in it any more.
+var ErrFenced = errors.New("a leader of a later term has published")
+
 // ErrBehind is returned when what is published was computed from something newer
 // than what we have seen. Our watch will catch up; until then nothing is written.
 var ErrBehind = errors.New("what is published is newer than what we have seen")
+
+// Term is the term in which a ConfigMap was last written, 0 for none. A Lease has 32
+// bits for it: what is beyond was never written by a leader and would keep all of
+// them from writing for ever.
+func Term(cm *corev1.ConfigMap) int64 {
+	if cm == nil {
+		return 0
+	}
+	term, err := strconv.ParseInt(cm.Annotations[AnnotationTerm], 10, 32)
+	if err != nil || term < 0 || term == math.MaxInt32 {
+		return 0
+	}
+	return term
+}
+
+// fenceTerm keeps an earlier term from writing over a later one. The first thing that
+// a leader does is to write its own term, so that whatever an earlier one has on its
+// way meets a conflict, and whatever it thinks of later meets this.
+func fenceTerm(have *corev1.ConfigMap, ours int64) error {
+	if theirs := Term(have); ours > 0 && theirs > ours {
+		return fmt.Errorf("ConfigMap %s/%s: %w: %d there, %d here", have.Namespace, have.Name, ErrFenced, theirs, ours)
+	}
+	return nil
+}
 
 // versions spells out what a snapshot was computed from, "pods@123 nodes@120": each
 // store that was read, by the name that RBAC has for it.

@@ -72,3 +72,54 @@ func TestBehindWritesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestTerm: a term is what a Lease can hold.
+func TestTerm(t *testing.T) {
+	for text, want := range map[string]int64{
+		"": 0, "1": 1, "2147483646": 2147483646, "2147483647": 0, "2147483648": 0, "-1": 0, "99999999999999999999": 0, "x": 0, "1 ": 0,
+	} {
+		cm := &corev1.ConfigMap{}
+		cm.Annotations = map[string]string{AnnotationTerm: text}
+		if got := Term(cm); got != want {
+			t.Errorf("%q is term %d, want %d", text, got, want)
+		}
+	}
+	if Term(nil) != 0 {
+		t.Error("nothing has a term")
+	}
+}
+
+// TestALaterTermIsNeverWrittenOver: the first thing that a leader does is to write
+// its term. From then on an earlier one writes and deletes nothing, be its view as new
+// as it may. Without election terms mean nothing and are removed.
+func TestALaterTermIsNeverWrittenOver(t *testing.T) {
+	for _, nodes := range []int{3, 100} {
+		first, second := both, both
+		first.Term, second.Term = 4, 5
+		b := newBench(t, first)
+		b.publish(cluster(nodes))
+		old := b.Publisher
+		b.restart(second)
+		if writes := b.writes(cluster(nodes)); len(writes) != 2 {
+			t.Errorf("%d nodes: the new leader wrote %q, want both base objects", nodes, writes)
+		}
+		if writes := b.writes(cluster(nodes)); len(writes) != 0 {
+			t.Errorf("%d nodes: and once more %q", nodes, writes)
+		}
+		b.cache.sync()
+		b.server.writes = nil
+		for _, n := range []int{nodes, nodes + 50, 1} {
+			if _, err := old.Publish(t.Context(), b.snap(cluster(n))); !errors.Is(err, ErrFenced) {
+				t.Errorf("%d nodes: the old leader, with %d nodes: %v", nodes, n, err)
+			}
+		}
+		if len(b.server.writes) != 0 {
+			t.Errorf("%d nodes: the old leader wrote %q", nodes, b.server.writes)
+		}
+		b.shows(cluster(nodes))
+		b.restart(both)
+		if b.publish(cluster(nodes + 1)); Term(b.server.objects["gpu-summary"]) != 0 {
+			t.Error("a term is left, though nobody elects")
+		}
+	}
+}

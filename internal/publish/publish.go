@@ -12,6 +12,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,6 +34,9 @@ type Options struct {
 	Resources []string
 	// CapacityName is the ConfigMap with everything there is to know, "" for none.
 	CapacityName string
+	// Term is the term of the lease under which all this is written, 0 without a
+	// lease. It is on every base object.
+	Term int64
 	// MaxObjectBytes is the weight from which on rows move into shards, 0 for
 	// DefaultMaxObjectBytes.
 	MaxObjectBytes int
@@ -82,12 +86,16 @@ func (p *Publisher) Publish(ctx context.Context, snap *count.Snapshot) (Result, 
 	pass := pass{Publisher: p, keep: make(map[string]bool), unsure: make(map[string]bool)}
 	var errs []error
 	for _, s := range p.sets {
-		if err := pass.publish(ctx, s, snap); err != nil {
+		err := pass.publish(ctx, s, snap)
+		if err != nil {
 			pass.unsure[s.name] = true
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil {
 			return pass.result, join(append(errs, context.Cause(ctx)))
+		}
+		if errors.Is(err, ErrFenced) {
+			return pass.result, join(errs) // what is left is the later leader's to sweep
 		}
 	}
 	return pass.result, join(append(errs, pass.sweep(ctx)...))
@@ -112,10 +120,16 @@ func (p *pass) publish(ctx context.Context, s set, snap *count.Snapshot) error {
 		return err
 	}
 	observed := versions(snap.Observed)
-	veto := fence(have, versions(cmp.Or(snap.Complete, snap.Observed)))
+	veto := fenceTerm(have, p.Term)
+	if veto == nil {
+		veto = fence(have, versions(cmp.Or(snap.Complete, snap.Observed)))
+	}
 	want := s.head(snap)
 	want.observed, want.labels = observed, p.labels()
 	want.annotations[AnnotationBase] = s.name
+	if p.Term > 0 {
+		want.annotations[AnnotationTerm] = number(p.Term)
+	}
 	p.table.reset(s.key)
 	s.rows(snap, &p.table)
 

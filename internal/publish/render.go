@@ -40,6 +40,10 @@ const (
 	// to write.
 	AnnotationObserved = prefix + "observed"
 
+	// AnnotationTerm is the term of the lease under which the leader has written;
+	// absent without leader election.
+	AnnotationTerm = prefix + "term"
+
 	// AnnotationBase names the ConfigMap that a reader starts from: on a shard that
 	// which it is a shard of, on any other the ConfigMap itself.
 	AnnotationBase = prefix + "base"
