@@ -4,6 +4,8 @@
 GO               ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CURDIR)/bin/tools/golangci-lint-$(GOLANGCI_VERSION)
+PROMTOOL_VERSION := v0.316.0
+PROMTOOL         := $(CURDIR)/bin/tools/promtool-$(PROMTOOL_VERSION)
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
 LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/run.version=$(VERSION)
 
@@ -61,6 +63,17 @@ lint: $(GOLANGCI) lab-binaries ## golangci-lint on both modules
 $(GOLANGCI):
 	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(dir $@)golangci-lint $@
+
+.PHONY: rules
+rules: $(PROMTOOL) ## check and test the Prometheus rules, and the dashboard's queries
+	$(PROMTOOL) check rules --lint=all --lint-fatal deploy/prometheus/rules.yaml
+	$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
+	PROMTOOL=$(PROMTOOL) $(GO) test -count=1 -run TestQueriesOfTheDashboard ./internal/serve
+
+# Not a part of "make test": it takes as long to build as all tests together.
+$(PROMTOOL):
+	GOBIN=$(dir $@) $(GO) install github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
+	mv $(dir $@)promtool $@
 
 .PHONY: clean
 clean: ## remove what was built here (the lab's binaries stay in the user's cache)

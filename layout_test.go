@@ -44,12 +44,19 @@ var allowed = map[string][]string{
 		"k8s.io/client-go/discovery", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme",
 		"k8s.io/client-go/informers", "k8s.io/client-go/rest", "k8s.io/client-go/tools/cache",
 	},
+	"internal/lead": {
+		"k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes/typed/coordination/v1", "k8s.io/client-go/rest",
+		"k8s.io/client-go/tools/leaderelection…", "k8s.io/klog/v2",
+	},
 	"internal/queue": {"internal/count", "k8s.io/api/core/v1", "k8s.io/client-go/util/workqueue", "k8s.io/utils/clock"},
 	"internal/publish": {
 		"internal/count", "k8s.io/api/core/v1", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes/typed/core/v1",
 	},
 	"internal/reconcile": {"internal/count", "internal/queue", "internal/publish", "k8s.io/klog/v2"},
-	"internal/serve":     {"k8s.io/component-base/metrics/…"},
+	"internal/serve": {
+		"internal/count", "internal/publish", "github.com/prometheus/client_golang/prometheus…",
+		"k8s.io/apimachinery/pkg/api/errors", "k8s.io/component-base/metrics/…",
+	},
 	"internal/preflight": {
 		"k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/client-go/kubernetes/typed/authentication/v1", "k8s.io/client-go/kubernetes/typed/authorization/v1",
@@ -57,6 +64,7 @@ var allowed = map[string][]string{
 	"internal/run": {
 		"internal/…", "github.com/spf13/pflag", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes", "k8s.io/client-go/rest",
 		"k8s.io/client-go/tools/clientcmd", "k8s.io/klog/v2", "k8s.io/utils/clock",
+		"github.com/prometheus/client_golang/prometheus", "k8s.io/client-go/kubernetes/typed/coordination/v1",
 	},
 }
 

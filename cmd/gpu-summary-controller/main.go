@@ -30,7 +30,7 @@ func execute() int {
 	if err := command().ExecuteContext(ctx); err != nil {
 		logs.FlushLogs()
 		fmt.Fprintf(os.Stderr, "gpu-summary-controller: %v\n", err)
-		return 1
+		return exitStatus(err)
 	}
 	return 0
 }
@@ -55,6 +55,9 @@ your kubeconfig, writing to that context's namespace.`,
   # without permission to see nodes: rows follow the pods alone
   gpu-summary-controller --watch-nodes=false
 
+  # is a permission missing?
+  gpu-summary-controller preflight
+
   # the result
   kubectl get configmap gpu-summary -o yaml`,
 		Version:       run.Version(),
@@ -71,5 +74,6 @@ your kubeconfig, writing to that context's namespace.`,
 	}
 	options.AddFlags(cmd.Flags())
 	logsapi.AddFlags(logging, cmd.Flags())
+	cmd.AddCommand(preflightCommand(run.Preflight))
 	return cmd
 }

@@ -18,7 +18,15 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 type cluster struct {
 	config    *rest.Config
 	namespace string
-	source    string // where it was found, for the log
+	inside    bool // whether this process is a pod of it
+}
+
+// source says where it was found, for the log.
+func (c *cluster) source() string {
+	if c.inside {
+		return "in-cluster"
+	}
+	return "kubeconfig"
 }
 
 // findCluster looks where a user expects: what the flags name; else the cluster
@@ -27,7 +35,7 @@ func findCluster(o *Options) (*cluster, error) {
 	if o.Kubeconfig == "" && o.Context == "" {
 		config, err := rest.InClusterConfig()
 		if err == nil {
-			return &cluster{config: config, namespace: podNamespace(), source: "in-cluster"}, nil
+			return &cluster{config: config, namespace: podNamespace(), inside: true}, nil
 		}
 		if !errors.Is(err, rest.ErrNotInCluster) {
 			return nil, fmt.Errorf("read in-cluster configuration: %w", err)
@@ -47,7 +55,7 @@ func findCluster(o *Options) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load kubeconfig: %w", err)
 	}
-	return &cluster{config: config, namespace: namespace, source: "kubeconfig"}, nil
+	return &cluster{config: config, namespace: namespace}, nil
 }
 
 // podNamespace is where this pod runs.
@@ -67,6 +75,7 @@ func tune(config *rest.Config, o *Options) *rest.Config {
 	c.ContentType = protobuf
 	c.AcceptContentTypes = protobuf + ",application/json"
 	c.QPS, c.Burst = o.QPS, o.Burst
+	c.DisableCompression = !o.Compression
 	c.UserAgent = "gpu-summary-controller/" + Version()
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/internal/lead"
 	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
 )
 
@@ -20,6 +21,8 @@ type Options struct {
 	Context    string
 	QPS        float32
 	Burst      int
+	// Compression asks the API server for gzip.
+	Compression bool
 
 	GPUResources     []string
 	DRAClasses       []string
@@ -36,7 +39,17 @@ type Options struct {
 	MaxObjectBytes int
 	Settle         time.Duration
 
-	HTTPAddress string
+	// LeaderElect decides whether a lease is held while publishing; in a cluster it
+	// is, elsewhere not, unless somebody says.
+	LeaderElect   Choice
+	LeaseName     string // "" for <Name>-controller
+	LeaseDuration time.Duration
+	RenewDeadline time.Duration
+	RetryPeriod   time.Duration
+
+	HTTPAddress    string
+	Profiling      bool
+	MetricsPerNode bool
 
 	// Serving, if set, is told the address of the HTTP server before anything else
 	// starts. Whoever asked for port 0 has no other way to know it.
@@ -55,7 +68,11 @@ func DefaultOptions() *Options {
 		CapacityName:     "gpu-capacity",
 		MaxObjectBytes:   publish.DefaultMaxObjectBytes,
 		Settle:           time.Second,
+		LeaseDuration:    lead.DefaultLeaseDuration,
+		RenewDeadline:    lead.DefaultRenewDeadline,
+		RetryPeriod:      lead.DefaultRetryPeriod,
 		HTTPAddress:      "127.0.0.1:8080",
+		MetricsPerNode:   true,
 	}
 }
 
@@ -65,6 +82,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Context, "context", o.Context, "kubeconfig context to use instead of the current one")
 	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, negative for no limit on our side")
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests that may exceed --kube-api-qps at once")
+	fs.BoolVar(&o.Compression, "kube-api-compression", o.Compression, "ask the API server for compressed answers: a tenth of the bytes at a start, for several times the CPU time")
 
 	fs.StringArrayVar(&o.GPUResources, "gpu-resource", o.GPUResources, "count this extended `resource` too, example.com/gpu or a pattern that ends in *, example.com/gpu-*; repeatable")
 	fs.StringArrayVar(&o.DRAClasses, "dra-class", o.DRAClasses, "count devices of this DeviceClass as this GPU resource, `class=resource`, gpu.example.com=example.com/gpu; repeatable")
@@ -81,7 +99,16 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxObjectBytes, "max-object-bytes", o.MaxObjectBytes, "size from which on the rows of a ConfigMap move into several")
 	fs.DurationVar(&o.Settle, "settle", o.Settle, "least time between two writes; a change after quiet is written at once")
 
+	fs.Var(&o.LeaderElect, "leader-elect", "publish only while holding a lease, so that several replicas can run (default true in a cluster, false elsewhere)")
+	fs.Lookup("leader-elect").NoOptDefVal = "true"
+	fs.StringVar(&o.LeaseName, "leader-elect-resource-name", o.LeaseName, "name of the Lease, in the namespace of the ConfigMaps (default <name>-controller)")
+	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration, "how long others wait after the last renewal before they take over")
+	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline, "how long after the last renewal the leader may go on")
+	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "pause between two attempts to renew or to take over")
+
 	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of /metrics, /livez and /readyz; port 0 for any that is free")
+	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve /debug/pprof/ too")
+	fs.BoolVar(&o.MetricsPerNode, "metrics-per-node", o.MetricsPerNode, "serve the series of single nodes, six for each node and resource")
 }
 
 // names is what counts as a GPU: the names known to be one and those that the
@@ -131,6 +158,9 @@ func (o *Options) Validate() error {
 	}
 	if o.QPS > 0 && o.Burst < 1 {
 		bad("kube-api-burst", o.Burst, "must be at least 1")
+	}
+	if err := o.lease("").Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if _, _, err := net.SplitHostPort(o.HTTPAddress); err != nil {
 		bad("http-address", o.HTTPAddress, err.Error())

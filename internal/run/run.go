@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/internal/lead"
+	"github.com/gpu-summary/gpu-summary-controller/internal/preflight"
 	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
 	"github.com/gpu-summary/gpu-summary-controller/internal/queue"
 	"github.com/gpu-summary/gpu-summary-controller/internal/reconcile"
@@ -35,36 +36,78 @@ func Run(ctx context.Context, o *Options) error {
 	if o.Namespace == "" {
 		o.Namespace = c.namespace
 	}
+	o.LeaderElect = Choice{decided: true, yes: o.LeaderElect.or(c.inside)}
 	klog.FromContext(ctx).Info("Starting gpu-summary-controller", "version", Version(), "go", runtime.Version())
-	klog.FromContext(ctx).Info("Using cluster", "server", c.config.Host, "found", c.source)
+	klog.FromContext(ctx).Info("Using cluster", "server", c.config.Host, "found", c.source())
 	return Control(ctx, c.config, o)
 }
 
 // Control runs all stages against one API server until ctx ends or one of them
 // fails, and returns when every goroutine has. o.Namespace must be set.
 func Control(ctx context.Context, config *rest.Config, o *Options) error {
-	client, err := kubernetes.NewForConfig(tune(config, o))
+	show := newSurfaces()
+	tuned := tune(config, o)
+	tuned.Wrap(show.recorder.CountBytes)
+	tuned.Wrap(show.pulse.Wrap)
+	client, err := kubernetes.NewForConfig(tuned)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	names, err := o.names()
+	q := queue.New(clock.RealClock{})
+	// The worker shuts the queue down too; this is for the ways out before it.
+	defer q.ShutDown()
+	informers, err := o.informers(ctx, client, queue.Enqueuer{Queue: q})
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Counting", "resources", append(count.DefaultNames(), o.GPUResources...), "pods", scope(o), "nodes", o.WatchNodes)
-	klog.FromContext(ctx).Info("Publishing", "namespace", o.Namespace, "configMaps", o.published())
+	turn, err := newLeadership(ctx, tuned, o, informers)
+	if err != nil {
+		return err
+	}
+	show.leading = turn.leading
+	server, err := serve.Listen(serve.Options{
+		Address: o.HTTPAddress, Ready: conditions(informers), Metrics: show.metrics(o), Profiling: o.Profiling,
+		Live: func() map[string]error {
+			return map[string]error{"pass": show.pass.Check(), "lease": turn.health(o)}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Serving", "address", "http://"+server.Address(), "paths", []string{"/metrics", "/livez", "/readyz"})
+	if o.Serving != nil {
+		o.Serving(server.Address())
+	}
+	return pipeline{
+		server: server, informers: informers, queue: q, turn: turn,
+		reconcile: func(term int64) reconcile.Func {
+			publication := o.publication()
+			publication.Term = term
+			return show.timed(reconcile.New(reconcile.Options{
+				Observe: informers.World,
+				Publish: show.shown(publish.New(client.CoreV1(), publication, informers)),
+			}).Reconcile)
+		},
+		advise: func(ctx context.Context) string { return preflight.Advise(ctx, client, o.needs()) },
+	}.run(ctx, o)
+}
 
-	q := queue.New(clock.RealClock{})
-	// Run shuts the queue down too; this is for the ways out before it.
-	defer q.ShutDown()
+// informers prepares the first stage and says what it will count.
+func (o *Options) informers(ctx context.Context, client kubernetes.Interface, handler watch.Handler) (*watch.Watch, error) {
+	names, err := o.names()
+	if err != nil {
+		return nil, err
+	}
 	selector, err := labels.Parse(o.PodSelector)
 	if err != nil {
-		return fmt.Errorf("parse pod selector: %w", err)
+		return nil, fmt.Errorf("parse pod selector: %w", err)
 	}
 	draClasses, err := o.draClasses(names)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	klog.FromContext(ctx).Info("Counting", "resources", append(count.DefaultNames(), o.GPUResources...), "pods", scope(o), "nodes", o.WatchNodes)
+	klog.FromContext(ctx).Info("Publishing", "namespace", o.Namespace, "configMaps", o.published())
 	informers, err := watch.New(client, watch.Options{
 		Names:        names,
 		PodNamespace: o.WatchNamespace,
@@ -73,23 +116,11 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		DRAClasses:   draClasses,
 		Published:    watch.Published{Namespace: o.Namespace, Selector: publish.Selector(o.Name)},
 		Resync:       o.Resync,
-	}, queue.Enqueuer{Queue: q})
+	}, handler)
 	if err != nil {
-		return fmt.Errorf("prepare informers: %w", err)
+		return nil, fmt.Errorf("prepare informers: %w", err)
 	}
-	server, err := serve.Listen(o.HTTPAddress, conditions(informers))
-	if err != nil {
-		return err
-	}
-	klog.FromContext(ctx).Info("Serving", "address", "http://"+server.Address(), "paths", []string{"/metrics", "/livez", "/readyz"})
-	if o.Serving != nil {
-		o.Serving(server.Address())
-	}
-	reconciler := reconcile.New(reconcile.Options{
-		Observe: informers.World,
-		Publish: publish.New(client.CoreV1(), o.publication(), informers).Publish,
-	})
-	return pipeline{server: server, informers: informers, queue: q, reconcile: reconciler.Reconcile}.run(ctx, o)
+	return informers, nil
 }
 
 // pipeline is everything that has a life.
@@ -97,9 +128,13 @@ type pipeline struct {
 	server    *serve.Server
 	informers *watch.Watch
 	queue     queue.Queue
-	reconcile reconcile.Func
+	turn      leadership
+	reconcile func(term int64) reconcile.Func
+	advise    func(context.Context) string
 }
 
+// run starts what every replica does, and once the caches are complete waits for its
+// turn to publish. It is ready before that.
 func (p pipeline) run(parent context.Context, o *Options) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	var wg sync.WaitGroup
@@ -114,46 +149,47 @@ func (p pipeline) run(parent context.Context, o *Options) error {
 	})
 	wg.Go(func() { p.informers.Run(ctx) })
 
-	err := waitForSync(ctx, p.informers, o.CacheSyncTimeout)
+	err := p.waitForSync(ctx, o.CacheSyncTimeout)
 	if err == nil {
-		// In a cluster without GPUs no event may ever come, and that too is worth
-		// saying.
-		p.queue.Add(queue.Summary)
-		reconcile.Run(ctx, p.queue, o.Settle, p.reconcile)
+		err = p.turn.run(ctx, func(ctx context.Context, term int64) error { return p.work(ctx, term, o) })
+	}
+	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if parent.Err() != nil {
+	if parent.Err() != nil && !errors.Is(err, lead.ErrLost) {
 		return nil // we were asked to end, and that is no failure
 	}
 	return err
 }
 
+// work publishes until ctx ends, or a later leader has.
+func (p pipeline) work(parent context.Context, term int64, o *Options) error {
+	ctx, end := context.WithCancelCause(parent)
+	defer end(nil)
+	// In a cluster without GPUs no event may ever come, and that too is worth
+	// saying.
+	p.queue.Add(queue.Summary)
+	reconcile.Run(ctx, p.queue, o.Settle, untilFenced(p.reconcile(term), end))
+	if parent.Err() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
 // waitForSync waits for the caches, but not for ever: a controller that does
 // nothing and says nothing is worse than one that ends.
-func waitForSync(ctx context.Context, informers *watch.Watch, timeout time.Duration) error {
+func (p pipeline) waitForSync(ctx context.Context, timeout time.Duration) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, timeout,
 		fmt.Errorf("nothing is published from an incomplete cache; gave up after --cache-sync-timeout=%v", timeout))
 	defer cancel()
-	if err := informers.WaitForSync(bounded); err != nil {
-		return advise(err)
+	if err := p.informers.WaitForSync(bounded); err != nil {
+		// Most often it is a permission, and then it is rarely the only one.
+		return fmt.Errorf("%w\n%s", err, p.advise(ctx))
 	}
 	// DRA is worth a moment, so that the first numbers are not published without it.
 	// Device plugins are counted whatever becomes of it.
-	informers.WaitForDRA(bounded)
+	p.informers.WaitForDRA(bounded)
 	return nil
-}
-
-// advise says what to do about a cache that did not sync.
-func advise(err error) error {
-	var sync *watch.SyncError
-	if !errors.As(err, &sync) || !apierrors.IsForbidden(sync.Err) {
-		return err
-	}
-	advice := fmt.Sprintf("grant the verb %q on %s, as deploy/manifests/rbac.yaml does", sync.Verb, sync.Resource)
-	if sync.Resource == "nodes" {
-		advice += ", or run with --watch-nodes=false"
-	}
-	return fmt.Errorf("%w\n%s", err, advice)
 }
 
 func scope(o *Options) string {

@@ -14,9 +14,9 @@ type Info string
 
 func (i Info) Error() string { return string(i) }
 
-// checks answers 200 when every named condition holds, else 503; either way with
-// a line for each, as the Kubernetes components do.
-func checks(conditions func() map[string]error) http.Handler {
+// checks answers 200 when every named condition holds, else 503 and what that
+// means; either way with a line for each, as the Kubernetes components do.
+func checks(otherwise string, conditions func() map[string]error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -34,7 +34,7 @@ func checks(conditions func() map[string]error) http.Handler {
 				continue
 			}
 			if err := results[name]; err != nil {
-				verdict, status = "not ready", http.StatusServiceUnavailable
+				verdict, status = otherwise, http.StatusServiceUnavailable
 				fmt.Fprintf(&body, "[-] %s: %v\n", name, err)
 				continue
 			}

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve"
 )
 
 // start serves until the test ends, and fails it if that does not go cleanly.
-func start(t *testing.T, synced func() map[string]error) (url string) {
+func start(t *testing.T, o serve.Options) (url string) {
 	t.Helper()
-	server, err := serve.Listen("127.0.0.1:0", synced)
+	o.Address = "127.0.0.1:0"
+	server, err := serve.Listen(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +54,7 @@ func get(t *testing.T, method, url string) (int, string) {
 
 func TestReadyzNamesEachCache(t *testing.T) {
 	caches := map[string]error{"pods": nil, "nodes": errors.New("forbidden")}
-	url := start(t, func() map[string]error { return caches })
+	url := start(t, serve.Options{Ready: func() map[string]error { return caches }})
 	if code, body := get(t, "GET", url+"/readyz"); code != 503 || body != "[-] nodes: forbidden\n[+] pods\nnot ready\n" {
 		t.Errorf("%d %q", code, body)
 	}
@@ -63,8 +67,117 @@ func TestReadyzNamesEachCache(t *testing.T) {
 	}
 }
 
+func TestLivezSaysWhatIsStuck(t *testing.T) {
+	conditions := map[string]error{"lease": nil, "pass": nil}
+	url := start(t, serve.Options{Live: func() map[string]error { return conditions }})
+	if code, body := get(t, "GET", url+"/livez"); code != 200 || body != "[+] lease\n[+] pass\nok\n" {
+		t.Errorf("%d %q", code, body)
+	}
+	conditions["pass"] = errors.New("too long")
+	if code, body := get(t, "GET", url+"/livez"); code != 503 || body != "[+] lease\n[-] pass: too long\nnot live\n" {
+		t.Errorf("%d %q", code, body)
+	}
+	if code, _ := get(t, "GET", url+"/readyz"); code != 200 {
+		t.Errorf("/readyz: %d; it says what /livez is for", code)
+	}
+}
+
+// TestProfiling is there when asked for, and read-only like all else.
+func TestProfiling(t *testing.T) {
+	url := start(t, serve.Options{Profiling: true})
+	for _, path := range []string{"", "heap", "goroutine?debug=1", "cmdline", "symbol", "trace?seconds=0.01"} {
+		if code, body := get(t, "GET", url+"/debug/pprof/"+path); code != 200 {
+			t.Errorf("/debug/pprof/%s: %d %s", path, code, body)
+		}
+		if code, _ := get(t, "POST", url+"/debug/pprof/"+path); code != http.StatusMethodNotAllowed {
+			t.Errorf("POST /debug/pprof/%s: %d", path, code)
+		}
+	}
+}
+
+// blocking is a collector whose scrapes take until they are released.
+func blocking() (c prometheus.Collector, entered, release chan struct{}) {
+	entered, release = make(chan struct{}), make(chan struct{})
+	return serve.NewCollector(serve.CollectorOptions{}, func() serve.View {
+		entered <- struct{}{}
+		<-release
+		return serve.View{}
+	}), entered, release
+}
+
+// TestTooManyScrapes are refused and not piled up.
+func TestTooManyScrapes(t *testing.T) {
+	collector, entered, release := blocking()
+	url := start(t, serve.Options{Metrics: []prometheus.Collector{collector}})
+	codes := make(chan int)
+	for range 3 {
+		go scrape(t, url, codes)
+		<-entered
+	}
+	if code, _ := get(t, "GET", url+"/metrics"); code != http.StatusServiceUnavailable {
+		t.Errorf("one more scrape: %d", code)
+	}
+	close(release)
+	for range 3 {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a scrape that was let in: %d", code)
+		}
+	}
+}
+
+// TestTheEndDrains: a request that is being answered when the end comes is answered.
+func TestTheEndDrains(t *testing.T) {
+	collector, entered, release := blocking()
+	server, err := serve.Listen(serve.Options{Address: "127.0.0.1:0", Metrics: []prometheus.Collector{collector}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	answer := make(chan int, 1)
+	go scrape(t, "http://"+server.Address(), answer)
+	<-entered
+	cancel()
+	select {
+	case err := <-ended:
+		t.Fatalf("the server ended (%v) with a request in hand", err)
+	case <-refused(t, server.Address()):
+	}
+	close(release)
+	if code := <-answer; code != http.StatusOK {
+		t.Errorf("the request in hand: %d", code)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// scrape sends the status of the answer, 0 if there was none.
+func scrape(t *testing.T, url string, answer chan<- int) {
+	code := 0
+	defer func() { answer <- code }()
+	code, _ = get(t, "GET", url+"/metrics")
+}
+
+// refused is closed once nobody listens on the address any more.
+func refused(t *testing.T, address string) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for t.Context().Err() == nil {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	return done
+}
+
 func TestReadOnly(t *testing.T) {
-	url := start(t, func() map[string]error { return nil })
+	url := start(t, serve.Options{})
 	for _, path := range []string{"/metrics", "/livez", "/readyz"} {
 		if code, _ := get(t, "POST", url+path); code != http.StatusMethodNotAllowed {
 			t.Errorf("POST %s: %d", path, code)
@@ -76,9 +189,9 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestAPortInUseIsNamed(t *testing.T) {
-	url := start(t, nil)
+	url := start(t, serve.Options{})
 	address := strings.TrimPrefix(url, "http://")
-	if _, err := serve.Listen(address, nil); err == nil || !strings.Contains(err.Error(), "--http-address "+address) {
+	if _, err := serve.Listen(serve.Options{Address: address}); err == nil || !strings.Contains(err.Error(), "--http-address "+address) {
 		t.Errorf("the error does not name flag and address: %v", err)
 	}
 }

@@ -1,0 +1,54 @@
+package watch
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestPulse: every byte of a watch is heard, and nothing else.
+func TestPulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPulse()
+		status := http.StatusOK
+		client := p.Wrap(roundTrip(func(*http.Request) (*http.Response, error) {
+			if status == 0 {
+				return nil, errors.New("refused")
+			}
+			return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("ab"))}, nil
+		}))
+		ask := func(path string) *http.Response {
+			response, _ := client.RoundTrip(httptest.NewRequest(http.MethodGet, path, nil))
+			return response
+		}
+		ask("/api/v1/pods?limit=500")
+		status = http.StatusForbidden
+		ask("/api/v1/nodes?watch=true")
+		status = 0
+		ask("/api/v1/nodes?watch=true")
+		if last := p.Last(); len(last) != 0 {
+			t.Errorf("heard of %v", last)
+		}
+		status = http.StatusOK
+		response := ask("/api/v1/namespaces/ns/configmaps?watch=true")
+		start := time.Now()
+		if at := p.Last()["configmaps"]; !at.Equal(start) {
+			t.Errorf("the watch was accepted at %v, heard of at %v", start, at)
+		}
+		time.Sleep(time.Minute)
+		_, _ = response.Body.Read(make([]byte, 1))
+		time.Sleep(time.Minute)
+		if at := p.Last()["configmaps"]; at.Sub(start) != time.Minute {
+			t.Errorf("the last byte came after %v, want 1m", at.Sub(start))
+		}
+	})
+}
