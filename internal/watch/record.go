@@ -23,6 +23,9 @@ import (
 // make their keys of the two, and this way the key is the record's own text; else
 // every pod would be there with a second copy of it.
 //
+// It keeps no UID either. client-go's own check of a stream sorts by it, for which the
+// key is as good.
+//
 // A bookmark is a record too, with a resourceVersion and no name.
 type podRecord struct {
 	resourceVersion string
@@ -44,7 +47,7 @@ const endOfInitialEvents = metav1.InitialEventsAnnotationKey
 func (r *podRecord) GetName() string      { return r.Key }
 func (r *podRecord) GetNamespace() string { return "" }
 func (r *podRecord) GetObjectMeta() metav1.Object {
-	meta := objectMeta("", r.Key, "", r.resourceVersion)
+	meta := objectMeta("", r.Key, types.UID(r.Key), r.resourceVersion)
 	if r.Key == "" && r.Node == endOfInitialEvents {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
@@ -63,7 +66,7 @@ func (r *podRecord) DeepCopyObject() runtime.Object {
 func (r *nodeRecord) GetName() string      { return r.Name }
 func (r *nodeRecord) GetNamespace() string { return "" }
 func (r *nodeRecord) GetObjectMeta() metav1.Object {
-	meta := objectMeta("", r.Name, "", r.resourceVersion)
+	meta := objectMeta("", r.Name, types.UID(r.Name), r.resourceVersion)
 	if r.Name == "" && len(r.Labels) > 0 && r.Labels[0].Key == endOfInitialEvents {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}

@@ -68,6 +68,9 @@ func TestRecordsAreObjects(t *testing.T) {
 		if stored, err := cache.DeletionHandlingMetaNamespaceKeyFunc(r); err != nil || stored != key {
 			t.Errorf("the key is %q, %v; want %q", stored, err, key)
 		}
+		if got.GetUID() == "" {
+			t.Error("no UID: client-go sorts by it when it compares a stream with a list")
+		}
 		if r.GetName() != key || got.GetResourceVersion() == "" {
 			t.Errorf("the name is %q, the version %q; want %q", r.GetName(), got.GetResourceVersion(), key)
 		}
