@@ -173,6 +173,7 @@ func TestTake(t *testing.T) {
 		Histogram:   []count.Bucket{{Free: 0, Nodes: 1}, {Free: 6, Nodes: 1}},
 	}
 	want := &count.Snapshot{
+		Complete:   w.Observed, // what nobody says is the same
 		Observed:   w.Observed,
 		NodesKnown: true,
 		Rows: []count.Row{

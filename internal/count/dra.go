@@ -1,6 +1,10 @@
 package count
 
-import "github.com/gpu-summary/gpu-summary-controller/internal/count/selector"
+import (
+	"iter"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count/selector"
+)
 
 // DRA is the part of the world that dynamic resource allocation (resource.k8s.io)
 // hands out. Without it, or in any state but synced, device plugins are counted as
@@ -19,6 +23,30 @@ type DRA struct {
 	// Selectors remembers what classes select; nil works without. It makes no
 	// difference to what is counted.
 	Selectors *selector.Cache
+}
+
+// NodeNames yields the node of each slice, device and claim, some of them often.
+func (d *DRA) NodeNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if d == nil {
+			return
+		}
+		for _, s := range d.Slices {
+			if s.Node != "" && !yield(s.Node) {
+				return
+			}
+			for i := range s.Devices {
+				if node := s.Devices[i].Node; node != "" && !yield(node) {
+					return
+				}
+			}
+		}
+		for _, c := range d.Claims {
+			if c.Node != "" && !yield(c.Node) {
+				return
+			}
+		}
+	}
 }
 
 // DRAState says whether DRA can be counted.

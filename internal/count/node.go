@@ -115,6 +115,9 @@ func (n *Node) Replicas(resource string) int64 {
 	return replicas
 }
 
+// HasDevices reports whether the node has any, or had some that turned unhealthy.
+func (n *Node) HasDevices() bool { return len(n.Capacity) > 0 || len(n.Allocatable) > 0 }
+
 // Usable reports whether the node takes new pods (N3).
 func (n *Node) Usable() bool { return len(n.States) == 0 }
 

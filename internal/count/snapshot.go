@@ -6,8 +6,9 @@ import "iter"
 type World struct {
 	// Pods may hold pods that do not count; Take leaves them out.
 	Pods []*Pod
-	// Nodes is every node of the cluster. Without NodesKnown it is empty and
-	// means nothing: rows then follow the pods alone.
+	// Nodes has every node of the cluster that has devices or that a pod, a slice or a
+	// claim is on; others may be there. Without NodesKnown it is empty and means
+	// nothing: rows then follow the pods alone.
 	Nodes      []*Node
 	NodesKnown bool
 	// DRA is nil when it was not asked for.

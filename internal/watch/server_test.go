@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -55,15 +56,15 @@ func newAPIServer(t *testing.T, pods, nodes []runtime.Object, change func(*apiSe
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	kind := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	watching := q.Get("watch") == "true"
 	s.mu.Lock()
 	if watching {
 		if q.Get("sendInitialEvents") == "" {
-			s.resumed = append(s.resumed, resource+"@"+q.Get("resourceVersion"))
+			s.resumed = append(s.resumed, kind+"@"+q.Get("resourceVersion"))
 		}
 	} else {
-		s.lists = append(s.lists, resource+"?"+r.URL.RawQuery)
+		s.lists = append(s.lists, kind+"?"+r.URL.RawQuery)
 	}
 	s.mu.Unlock()
 	switch {
@@ -72,9 +73,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case watching && q.Get("sendInitialEvents") != "" && s.noWatchList:
 		s.refuse(w, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil))
 	case watching:
-		s.watch(w, r, resource)
+		s.watch(w, r, kind)
 	default:
-		s.list(w, r, resource)
+		s.list(w, r, kind)
 	}
 }
 
@@ -92,12 +93,12 @@ func (s *apiServer) contentType() string {
 	return "application/vnd.kubernetes.protobuf"
 }
 
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource string) {
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, kind string) {
 	w.Header().Set("Content-Type", s.contentType()+";stream=watch")
 	out := &wire{json: s.json}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		end := bookmark("1000000", true).ObjectMeta
-		switch resource {
+		switch kind {
 		case "pods":
 			_, _ = w.Write(s.podsAsFrames)
 			out.send(s.t, apiwatch.Bookmark, &corev1.Pod{ObjectMeta: end})
@@ -114,7 +115,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 	_ = http.NewResponseController(w).Flush()
 	for {
 		select {
-		case event := <-s.events[resource]:
+		case event := <-s.events[kind]:
 			_, _ = w.Write(event)
 			_ = http.NewResponseController(w).Flush()
 		case <-r.Context().Done():
@@ -123,8 +124,8 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 	}
 }
 
-func (s *apiServer) list(w http.ResponseWriter, r *http.Request, resource string) {
-	all := map[string][]runtime.Object{"pods": s.pods, "nodes": s.nodes}[resource]
+func (s *apiServer) list(w http.ResponseWriter, r *http.Request, kind string) {
+	all := map[string][]runtime.Object{"pods": s.pods, "nodes": s.nodes}[kind]
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	if limit == 0 {
@@ -136,7 +137,7 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, resource string
 		meta.Continue = strconv.Itoa(to)
 	}
 	var list runtime.Object
-	switch resource {
+	switch kind {
 	case "pods":
 		l := &corev1.PodList{ListMeta: meta}
 		for _, pod := range all[from:to] {
@@ -220,8 +221,14 @@ func TestEveryKindOfServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareByKey(t, world.Pods, want)
-			if len(world.Nodes) != len(nodes) || world.Observed.Pods != "1000000" {
-				t.Errorf("%d nodes at %s, want %d at 1000000", len(world.Nodes), world.Observed.Pods, len(nodes))
+			kept, relevant := len(w.nodes.informer.GetStore().ListKeys()), 0
+			for _, node := range nodes {
+				if r, _ := nodeKind(names).trim(received(t, node, tc.json)); r.HasDevices() {
+					relevant++
+				}
+			}
+			if kept != len(nodes) || len(world.Nodes) != relevant || world.Observed.Pods != "1000000" {
+				t.Errorf("%d nodes, %d of them in the world at %s, want %d, %d at 1000000", kept, len(world.Nodes), world.Observed.Pods, len(nodes), relevant)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -253,5 +260,37 @@ func compareByKey(t *testing.T, got, want []*count.Pod) {
 		if !got[i].Equal(want[i]) {
 			t.Errorf("got %+v, want %+v", got[i], want[i])
 		}
+	}
+}
+
+// TestRelevantNodes: of nodes without devices those are in the world that something
+// is on: nobody would know otherwise that they exist (R3), nor their state (N3).
+func TestRelevantNodes(t *testing.T) {
+	bare := func(name string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"}}
+	}
+	gpu := bare("gpu")
+	gpu.Status.Capacity = corev1.ResourceList{count.NVIDIA: resource.MustParse("8")}
+	s := newAPIServer(t, []runtime.Object{gpuPod("a", "bare-pod", 1), gpuPod("b", "gone", 1), gpuPod("c", "", 1), gpuPod("d", "gpu", 1)},
+		[]runtime.Object{gpu, bare("bare"), bare("bare-pod"), bare("bare-slice"), bare("bare-device"), bare("bare-claim")}, func(*apiServer) {})
+	w := s.start(&heard{})
+	var got []string
+	for _, node := range w.relevantNodes(&count.DRA{
+		Slices: []*count.ResourceSlice{{Node: "bare-slice"}, {Devices: []count.Device{{Node: "bare-device"}, {}}}},
+		Claims: []*count.ResourceClaim{{Node: "bare-claim"}, {}, {Node: "gone-too"}},
+	}) {
+		got = append(got, node.Name)
+	}
+	slices.Sort(got)
+	if want := "bare-claim bare-device bare-pod bare-slice gpu"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+	world, err := w.World()
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := count.Take(world)
+	if sum := snap.Of(count.NVIDIA); sum.Orphaned != 1 || sum.Requested != 2 || sum.Pending.Devices != 1 {
+		t.Errorf("%d orphaned, %d requested, %d pending; want 1, 2, 1", sum.Orphaned, sum.Requested, sum.Pending.Devices)
 	}
 }

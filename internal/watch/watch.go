@@ -99,7 +99,7 @@ func New(client kubernetes.Interface, o Options, h Handler) (*Watch, error) {
 
 	if o.Nodes {
 		nodes := newClient(nodeKind(o.Names), core.RESTClient(), "", func(*metav1.ListOptions) {})
-		w.nodes = group.add(corev1.SchemeGroupVersion.WithResource("nodes"), &nodeRecord{}, nodes, nil, nil)
+		w.nodes = group.add(corev1.SchemeGroupVersion.WithResource("nodes"), &nodeRecord{}, nodes, nil, nodeIndexers)
 	}
 
 	w.summary = group.add(corev1.SchemeGroupVersion.WithResource("configmaps"), &corev1.ConfigMap{},
