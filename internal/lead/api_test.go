@@ -111,10 +111,10 @@ func (s *server) written() []write {
 	return slices.Clone(s.writes)
 }
 
-// last is when this holder's last write was stored.
-func (s *server) last(holder string) (at time.Time) {
+// last is when a's last write was stored.
+func (s *server) last() (at time.Time) {
 	for _, w := range s.written() {
-		if w.holder == holder {
+		if w.holder == "a" {
 			at = w.at
 		}
 	}

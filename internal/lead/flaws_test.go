@@ -26,15 +26,14 @@ type scene struct {
 	*referee
 	server  *server
 	a, b, c *process
-	stop    context.CancelFunc
 }
 
-// play lets one candidate after the other start and hands over once a leads.
+// play lets one candidate after the other start and runs the script once a leads.
 func play(t *testing.T, c candidate, timeout time.Duration, work func(r *referee, id string) func(context.Context, int64), script func(*scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		s := &scene{T: t, referee: newReferee(), server: newServer(), stop: stop}
+		s := &scene{T: t, referee: newReferee(), server: newServer()}
 		for id, p := range map[string]**process{"a": &s.a, "b": &s.b, "c": &s.c} {
 			// a comes first, whatever the order of the map.
 			delay := time.Duration(id[0]-'a') * 300 * time.Millisecond
@@ -51,7 +50,7 @@ func play(t *testing.T, c candidate, timeout time.Duration, work func(r *referee
 		script(s)
 		stop()
 		for _, p := range []*process{s.a, s.b, s.c} {
-			p.link.weather.Store(&weather{})
+			p.weather.Store(&weather{})
 			<-p.done
 		}
 		if t.Failed() {
@@ -132,7 +131,7 @@ func TestWorkEndsBeforeTheLeaseDoes(t *testing.T) {
 		w, heal := stall()
 		s.a.weather.Store(w)
 		<-s.a.done
-		worked = time.Since(s.server.last("a"))
+		worked = time.Since(s.server.last())
 		time.Sleep(duration + poll)
 		heal()
 		return worked
@@ -222,7 +221,7 @@ func TestALeaseIsCountedFromTheRequest(t *testing.T) {
 		s.a.weather.Store(&weather{refuse: true})
 		heal()
 		<-s.a.done
-		return time.Since(s.server.last("a"))
+		return time.Since(s.server.last())
 	}
 	play(t, stock(false), deadline/2, abrupt, func(s *scene) {
 		worked := script(s)
@@ -247,7 +246,7 @@ func TestASecondTryIsARenewalToo(t *testing.T) {
 		w, _ := holdReplies()
 		s.a.weather.Store(w)
 		s.server.next()
-		first, at := s.server.renewed(), s.server.last("a")
+		first, at := s.server.renewed(), s.server.last()
 		s.a.weather.Store(&weather{})
 		s.server.next() // five seconds later, when the client has given up on the reply
 		s.a.weather.Store(&weather{refuse: true})

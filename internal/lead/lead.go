@@ -92,14 +92,14 @@ func New(client coordinationv1client.LeasesGetter, o Options) (*Lead, error) {
 //
 // Work's context ends with ctx, and on loss of the lease: when the last renewal
 // was sent RenewDeadline ago, or when the Lease names another. From then on work
-// has LeaseDuration - RenewDeadline to return before another may start. Asked to
-// end by ctx it has all the time it needs, for the lease is renewed until it has
-// returned, and then given back. After a loss nothing is written any more.
+// has LeaseDuration - RenewDeadline, less a second, to return before another may
+// start. Asked to end by ctx it has all the time it needs, for the lease is renewed
+// until it has returned, and then given back. After a loss the Lease is not touched.
 //
 // The term is leaseTransitions of the Lease as it was acquired. It rises with each
 // acquisition, be it from another holder, from one that gave it back, or from an
-// earlier process of this pod, so no two leaders have the same; and it stays as it
-// is while the lease is held.
+// earlier process of this pod, so no two leaders have the same (unless the Lease was
+// deleted: see MinTerm). It stays as it is while the lease is held.
 //
 // The result is nil when ctx ended, whether we ever led or not; ErrLost when the
 // lease was lost, also while work was draining; else what work returned.
@@ -124,8 +124,8 @@ func (l *Lead) Run(ctx context.Context, work func(ctx context.Context, term int6
 	case <-ctx.Done():
 	}
 	stop()
-	if lost := l.loss(); lost != nil {
-		return lostWith(lost, err)
+	if errors.Is(err, ErrLost) {
+		return err
 	}
 	if err := l.lock.giveBack(context.WithoutCancel(ctx)); err != nil {
 		klog.FromContext(ctx).Info("Could not give the lease back, the next leader has to wait until it expires", "lease", l.lock.Describe(), "err", err)
@@ -139,8 +139,11 @@ func (l *Lead) Run(ctx context.Context, work func(ctx context.Context, term int6
 // lead calls work, under a context that ends when the lease is lost. So does the
 // election then: it would go on trying to renew.
 func (l *Lead) lead(ctx context.Context, endElection func(), work func(context.Context, int64) error) error {
-	if ctx.Err() != nil || l.loss() != nil {
+	if ctx.Err() != nil {
 		return nil
+	}
+	if lost := l.loss(); lost != nil {
+		return lost
 	}
 	term := l.term()
 	klog.FromContext(ctx).Info("Leading", "lease", l.lock.Describe(), "identity", l.lock.Identity(), "term", term)
@@ -159,7 +162,11 @@ func (l *Lead) lead(ctx context.Context, endElection func(), work func(context.C
 	defer close(returned)
 	l.working.Store(true)
 	defer l.working.Store(false)
-	return work(working, term)
+	err := work(working, term)
+	if lost := l.loss(); lost != nil {
+		return lostWith(lost, err)
+	}
+	return err
 }
 
 // lostWith adds what work said, unless that is only that it was told to stop.

@@ -30,7 +30,7 @@ type Options struct {
 	// LeaseDuration is how long the others wait after the last renewal they saw.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long after the last renewal work may go on. What is left
-	// of LeaseDuration is the time that work has to return.
+	// of LeaseDuration, less a second, is the time that work has to return.
 	RenewDeadline time.Duration
 	// RetryPeriod is the pause between two attempts, to renew or to take over.
 	RetryPeriod time.Duration
@@ -61,7 +61,7 @@ func (o Options) Validate() error {
 	// one up to a second before it was made.
 	if o.LeaseDuration-o.RenewDeadline < time.Second {
 		bad("renew-deadline", o.RenewDeadline,
-			fmt.Sprintf("must be at least 1s below --leader-elect-lease-duration=%v, which is all the time that work has to end", o.LeaseDuration))
+			fmt.Sprintf("must be at least 1s below --leader-elect-lease-duration=%v, and more by as long as work may take to end", o.LeaseDuration))
 	}
 	if o.RetryPeriod <= 0 {
 		bad("retry-period", o.RetryPeriod, "must be above zero")

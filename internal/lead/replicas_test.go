@@ -2,7 +2,6 @@ package lead_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -187,8 +186,7 @@ type process struct {
 	err       error // once done is closed
 }
 
-// start runs a candidate. The parent is the test's context, which ends before the
-// bubble of virtual time does.
+// start runs a candidate.
 func start(parent context.Context, c candidate, client *link, identity string, work func(context.Context, int64)) *process {
 	ctx, cancel := context.WithCancel(klog.NewContext(parent, klog.Logger{}))
 	p := &process{link: client, terminate: cancel, done: make(chan struct{})}
@@ -197,17 +195,4 @@ func start(parent context.Context, c candidate, client *link, identity string, w
 		p.err = c(ctx, client, identity, work)
 	}()
 	return p
-}
-
-// ended reports whether the process has, and fails on an error that is not a loss.
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		if p.err != nil && !errors.Is(p.err, lead.ErrLost) {
-			panic(p.err)
-		}
-		return true
-	default:
-		return false
-	}
 }
