@@ -68,6 +68,8 @@ func everything(v reflect.Value) {
 		if v.Int() == 0 {
 			v.SetInt(2)
 		}
+	case reflect.Uint8: // a count.Wait
+		v.SetUint(uint64(count.Untried))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Struct:
