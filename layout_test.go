@@ -50,12 +50,15 @@ var allowed = map[string][]string{
 	},
 	"internal/queue": {"internal/count", "k8s.io/api/core/v1", "k8s.io/client-go/util/workqueue", "k8s.io/utils/clock"},
 	"internal/publish": {
-		"internal/count", "k8s.io/api/core/v1", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes/typed/core/v1",
+		"internal/count", "k8s.io/api/core/v1", "k8s.io/api/events/v1", "k8s.io/apimachinery/…", "k8s.io/klog/v2",
+		"k8s.io/client-go/kubernetes/typed/core/v1", "k8s.io/client-go/kubernetes/typed/events/v1", "k8s.io/client-go/tools/events",
 	},
 	"internal/reconcile": {"internal/count", "internal/queue", "internal/publish", "k8s.io/klog/v2"},
 	"internal/serve": {
 		"internal/count", "internal/publish", "github.com/prometheus/client_golang/prometheus…",
-		"k8s.io/apimachinery/pkg/api/errors", "k8s.io/component-base/metrics/…",
+		"golang.org/x/sync/singleflight", "golang.org/x/time/rate", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1",
+		"k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/component-base/metrics/…",
+		"k8s.io/klog/v2", "k8s.io/utils/lru",
 	},
 	"internal/preflight": {
 		"k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1",

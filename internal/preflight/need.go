@@ -63,10 +63,7 @@ func (o Options) Needs() []Need {
 		needs = append(needs, o.lease()...)
 	}
 	if o.Events {
-		needs = append(needs, Need{
-			Group: "events.k8s.io", Resource: "events", Namespace: o.Namespace, Verbs: []string{"create", "patch"},
-			For: "report what changes", Optional: "no Events are written",
-		})
+		needs = append(needs, o.events()...)
 	}
 	if o.Authentication {
 		needs = append(needs,
@@ -98,6 +95,22 @@ func (o Options) lease() []Need {
 		}
 	}
 	return []Need{need(o.Lease, "get", "update"), need("", "create")}
+}
+
+// events: a node is in no namespace, and the Events of such objects are in default.
+// Equal Events would be counted up with a patch, but there are none.
+func (o Options) events() []Need {
+	need := func(namespace, what string) Need {
+		return Need{
+			Group: "events.k8s.io", Resource: "events", Namespace: namespace, Verbs: []string{"create"},
+			For: what, Optional: "these Events are not written", Instead: "--events=false",
+		}
+	}
+	needs := []Need{need(o.Namespace, "report how publishing goes")}
+	if o.Nodes && o.Namespace != "default" {
+		needs = append(needs, need("default", "report nodes that are overcommitted"))
+	}
+	return needs
 }
 
 // object is the resource as kubectl writes it.

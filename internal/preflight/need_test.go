@@ -20,7 +20,7 @@ import (
 )
 
 // shipped is what the manifests are for: the controller with its default flags.
-var shipped = Options{Namespace: "gpu-summary", Nodes: true, DRA: true, Lease: "gpu-summary-controller"}
+var shipped = Options{Namespace: "gpu-summary", Nodes: true, DRA: true, Lease: "gpu-summary-controller", Events: true}
 
 // everything is all there is to need.
 var everything = Options{
@@ -124,6 +124,8 @@ func TestNeedsFollowTheFlags(t *testing.T) {
 		{Options{Namespace: "a", WatchNamespace: "b", DRA: true}, []string{"pods b", "deviceclasses ", "resourceclaims ", "resourceslices ", "configmaps a"}},
 		{Options{Namespace: "a", Lease: "l"}, []string{"pods ", "configmaps a", "leases a"}},
 		{Options{Namespace: "a", Events: true}, []string{"pods ", "configmaps a", "events a"}},
+		{Options{Namespace: "a", Events: true, Nodes: true}, []string{"pods ", "nodes ", "configmaps a", "events a", "events default"}},
+		{Options{Namespace: "default", Events: true, Nodes: true}, []string{"pods ", "nodes ", "configmaps default", "events default"}},
 		{Options{Namespace: "a", Authentication: true}, []string{"pods ", "configmaps a", "tokenreviews ", "subjectaccessreviews "}},
 	} {
 		if diff := cmp.Diff(tc.want, resources(tc.o)); diff != "" {

@@ -37,7 +37,7 @@ func written(t *testing.T, r Report, f Format) string {
 	return b.String()
 }
 
-const someMissing = `system:serviceaccount:gpu-summary:default on https://lab has 16 of 19 permissions; 3 missing, 2 of them required.
+const someMissing = `system:serviceaccount:gpu-summary:default on https://lab has 18 of 21 permissions; 3 missing, 2 of them required.
 
 STATUS              VERBS           RESOURCE                                                 WHERE           WHAT FOR
 missing             watch           pods                                                     cluster-wide    to count what they request
@@ -53,6 +53,8 @@ allowed             get             configmaps                                  
 allowed             create, update  configmaps                                               in gpu-summary  to publish
 allowed             get, update     leases.coordination.k8s.io named gpu-summary-controller  in gpu-summary  to agree on which replica writes
 allowed             create          leases.coordination.k8s.io                               in gpu-summary  to agree on which replica writes
+allowed             create          events.events.k8s.io                                     in gpu-summary  to report how publishing goes
+allowed             create          events.events.k8s.io                                     in default      to report nodes that are overcommitted
 
 The API server adds:
   role "x" not found
@@ -110,7 +112,7 @@ func TestColoursChangeNothingElse(t *testing.T) {
 // TestNothingMissing says so, and has no rule to add.
 func TestNothingMissing(t *testing.T) {
 	r := report(shipped, none)
-	if text := written(t, r, Table); !strings.HasPrefix(text, r.User+" on https://lab has all 19 permissions.\n") || strings.Contains(text, "Rules") {
+	if text := written(t, r, Table); !strings.HasPrefix(text, r.User+" on https://lab has all 21 permissions.\n") || strings.Contains(text, "Rules") {
 		t.Errorf("table:\n%s", text)
 	}
 	if text := written(t, r, YAML); text != "# No permission is missing.\n" {
@@ -183,9 +185,11 @@ func TestTheRulesAreFew(t *testing.T) {
 	want := []string{
 		"[pods nodes] [] [list watch]",
 		"[deviceclasses resourceclaims resourceslices] [] [list watch]",
+		"[events] [] [create]",
 		"[configmaps] [] [list watch get create update delete]",
 		"[leases] [gpu-summary-controller] [get update]",
 		"[leases] [] [create]",
+		"[events] [] [create]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
@@ -217,13 +221,13 @@ func TestRolesAreBoundToWhoAsked(t *testing.T) {
 				}
 			case *rbacv1.RoleBinding:
 				bindings++
-				if diff := cmp.Diff(want, o.Subjects); diff != "" || !roles[o.RoleRef.Kind+" "+o.RoleRef.Name] || o.Namespace != "gpu-summary" {
+				if diff := cmp.Diff(want, o.Subjects); diff != "" || !roles[o.RoleRef.Kind+" "+o.RoleRef.Name] || o.Namespace != "gpu-summary" && o.Namespace != "default" {
 					t.Errorf("%q, bound to %v (-want +got):\n%s", user, o.RoleRef, diff)
 				}
 			}
 		}
-		if bindings != 2 {
-			t.Errorf("%q: %d bindings, want 2", user, bindings)
+		if bindings != 3 {
+			t.Errorf("%q: %d bindings, want 3", user, bindings)
 		}
 	}
 }
@@ -253,7 +257,7 @@ func TestJSONIsForPrograms(t *testing.T) {
 	if err := json.Unmarshal([]byte(written(t, report(shipped, lacksSome), JSON)), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Server != "https://lab" || got.MissingRequired != 2 || got.MissingOptional != 1 || len(got.Permissions) != 19 {
+	if got.Server != "https://lab" || got.MissingRequired != 2 || got.MissingOptional != 1 || len(got.Permissions) != 21 {
 		t.Errorf("got %+v", got)
 	}
 	for i, want := range []string{"watch pods true", "delete configmaps true", "list resourceclaims false"} {

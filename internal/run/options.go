@@ -39,6 +39,11 @@ type Options struct {
 	MaxObjectBytes int
 	Settle         time.Duration
 
+	// Events are written when a state changes; a node's state has to last for
+	// EventDelay.
+	Events     bool
+	EventDelay time.Duration
+
 	// LeaderElect decides whether a lease is held while publishing; in a cluster it
 	// is, elsewhere not, unless somebody says.
 	LeaderElect   Choice
@@ -47,7 +52,13 @@ type Options struct {
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
 
-	HTTPAddress    string
+	HTTPAddress string
+	// HTTPAuth is who may read: none, kubernetes, or "" for none on loopback and
+	// kubernetes elsewhere.
+	HTTPAuth       string
+	HTTPAudiences  []string
+	TLSCertFile    string
+	TLSKeyFile     string
 	Profiling      bool
 	MetricsPerNode bool
 
@@ -68,6 +79,8 @@ func DefaultOptions() *Options {
 		CapacityName:     "gpu-capacity",
 		MaxObjectBytes:   publish.DefaultMaxObjectBytes,
 		Settle:           time.Second,
+		Events:           true,
+		EventDelay:       publish.DefaultEventDelay,
 		LeaseDuration:    lead.DefaultLeaseDuration,
 		RenewDeadline:    lead.DefaultRenewDeadline,
 		RetryPeriod:      lead.DefaultRetryPeriod,
@@ -99,6 +112,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxObjectBytes, "max-object-bytes", o.MaxObjectBytes, "size from which on the rows of a ConfigMap move into several")
 	fs.DurationVar(&o.Settle, "settle", o.Settle, "least time between two writes; a change after quiet is written at once")
 
+	fs.BoolVar(&o.Events, "events", o.Events, "write Events when nodes become overcommitted or publishing does not go on, and when that is over")
+	fs.DurationVar(&o.EventDelay, "event-delay", o.EventDelay, "how long a node has to be overcommitted, or right again, before there is an Event")
+
 	fs.Var(&o.LeaderElect, "leader-elect", "publish only while holding a lease, so that several replicas can run (default true in a cluster, false elsewhere)")
 	fs.Lookup("leader-elect").NoOptDefVal = "true"
 	fs.StringVar(&o.LeaseName, "leader-elect-resource-name", o.LeaseName, "name of the Lease, in the namespace of the ConfigMaps (default <name>-controller)")
@@ -107,6 +123,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "pause between two attempts to renew or to take over")
 
 	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of /metrics, /livez and /readyz; port 0 for any that is free")
+	fs.StringVar(&o.HTTPAuth, "http-auth", o.HTTPAuth, "`who` may read over HTTP, /livez and /readyz aside: kubernetes, who has a token and the right to get the path, over TLS; or none, which is everybody (default none on a loopback address, kubernetes on any other)")
+	fs.StringArrayVar(&o.HTTPAudiences, "http-auth-audience", o.HTTPAudiences, "`audience` that readers' tokens are for, so that they are of no use elsewhere (default that of the API server); repeatable")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "`file` with the certificate to serve HTTP with, read again when it changes (default one that is made at the start, where tokens are asked for)")
+	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "`file` with its key")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve /debug/pprof/ too")
 	fs.BoolVar(&o.MetricsPerNode, "metrics-per-node", o.MetricsPerNode, "serve the series of single nodes, six for each node and resource")
 }
@@ -147,6 +167,9 @@ func (o *Options) Validate() error {
 	if o.Settle < 0 {
 		bad("settle", o.Settle, "must not be negative")
 	}
+	if o.EventDelay < 0 {
+		bad("event-delay", o.EventDelay, "must not be negative")
+	}
 	if o.Resync < 0 {
 		bad("resync", o.Resync, "must not be negative")
 	}
@@ -165,5 +188,6 @@ func (o *Options) Validate() error {
 	if _, _, err := net.SplitHostPort(o.HTTPAddress); err != nil {
 		bad("http-address", o.HTTPAddress, err.Error())
 	}
+	o.checkAccess(bad)
 	return errors.Join(errs...)
 }

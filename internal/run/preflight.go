@@ -22,6 +22,8 @@ func (o *Options) needs() []preflight.Need {
 		WatchNamespace: o.WatchNamespace,
 		Nodes:          o.WatchNodes,
 		DRA:            true,
+		Authentication: o.httpAuth() == authKubernetes,
+		Events:         o.Events,
 	}.Needs()
 }
 

@@ -65,28 +65,34 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		return err
 	}
 	show.leading = turn.leading
-	server, err := serve.Listen(serve.Options{
+	serving := serve.Options{
 		Address: o.HTTPAddress, Ready: conditions(informers), Metrics: show.metrics(o), Profiling: o.Profiling,
 		Live: func() map[string]error {
 			return map[string]error{"pass": show.pass.Check(), "lease": turn.health(o)}
 		},
-	})
+	}
+	if err := o.guard(ctx, tuned, &serving); err != nil {
+		return err
+	}
+	server, err := serve.Listen(serving)
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Serving", "address", "http://"+server.Address(), "paths", []string{"/metrics", "/livez", "/readyz"})
+	klog.FromContext(ctx).Info("Serving", "address", server.URL(), "paths", []string{"/metrics", "/livez", "/readyz"}, "auth", o.httpAuth())
 	if o.Serving != nil {
 		o.Serving(server.Address())
 	}
 	return pipeline{
 		server: server, informers: informers, queue: q, turn: turn,
-		reconcile: func(term int64) reconcile.Func {
+		reconcile: func(term int64) (reconcile.Func, *publish.Events) {
 			publication := o.publication()
 			publication.Term = term
-			return show.timed(reconcile.New(reconcile.Options{
+			publisher := publish.New(client.CoreV1(), publication, informers)
+			events := o.events(client, publisher)
+			return show.timed(reconcile.New(told(reconcile.Options{
 				Observe: informers.World,
-				Publish: show.shown(publish.New(client.CoreV1(), publication, informers)),
-			}).Reconcile)
+				Publish: show.shown(publisher),
+			}, events)).Reconcile), events
 		},
 		advise: func(ctx context.Context) string { return preflight.Advise(ctx, client, o.needs()) },
 	}.run(ctx, o)
@@ -129,7 +135,7 @@ type pipeline struct {
 	informers *watch.Watch
 	queue     queue.Queue
 	turn      leadership
-	reconcile func(term int64) reconcile.Func
+	reconcile func(term int64) (reconcile.Func, *publish.Events)
 	advise    func(context.Context) string
 }
 
@@ -164,12 +170,18 @@ func (p pipeline) run(parent context.Context, o *Options) error {
 
 // work publishes until ctx ends, or a later leader has.
 func (p pipeline) work(parent context.Context, term int64, o *Options) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
+	pass, events := p.reconcile(term)
+	if events != nil {
+		wg.Go(func() { events.Run(ctx) })
+	}
 	// In a cluster without GPUs no event may ever come, and that too is worth
 	// saying.
 	p.queue.Add(queue.Summary)
-	reconcile.Run(ctx, p.queue, o.Settle, untilFenced(p.reconcile(term), end))
+	reconcile.Run(ctx, p.queue, o.Settle, untilFenced(pass, end))
 	if parent.Err() != nil {
 		return nil
 	}

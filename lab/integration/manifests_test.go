@@ -31,7 +31,9 @@ func manifestRoles(e *env) (r roles) {
 		case *rbacv1.ClusterRole:
 			r.cluster = role.Rules
 		case *rbacv1.Role:
-			r.own = role.Rules
+			if role.Namespace != "default" { // which is only for Events about nodes
+				r.own = role.Rules
+			}
 		}
 	}
 }

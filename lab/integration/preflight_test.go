@@ -102,7 +102,8 @@ func TestPreflightNamesEachVerb(t *testing.T) {
 	e.must(err)
 	client, err := kubernetes.NewForConfig(config)
 	e.must(err)
-	needs := preflight.Options{Namespace: e.namespace, Nodes: true, DRA: true, Lease: "gpu-summary-controller"}.Needs()
+	e.grantEvents("default")
+	needs := preflight.Options{Namespace: e.namespace, Nodes: true, DRA: true, Lease: "gpu-summary-controller", Events: true}.Needs()
 	// The API server's authorizer hears of roles by a watch.
 	lacks := func(want ...string) {
 		e.Helper()
@@ -136,8 +137,8 @@ func TestPreflightNamesEachVerb(t *testing.T) {
 			continue // outside a cluster no leader is elected
 		}
 		wantStatus, row := 1, "missing"
-		if p.rule.APIGroups[0] == "resource.k8s.io" {
-			wantStatus, row, resource = 0, "missing (optional)", resource+".resource.k8s.io"
+		if group := p.rule.APIGroups[0]; group == "resource.k8s.io" || group == "events.k8s.io" {
+			wantStatus, row, resource = 0, "missing (optional)", resource+"."+group
 		}
 		stdout, stderr, status := e.preflight(kubeconfig)
 		lines := strings.Split(stdout, "\n")
@@ -157,7 +158,7 @@ func TestPreflightNamesEachVerb(t *testing.T) {
 // grant; what it prints for kubectl grants that and nothing else.
 func TestPreflightAsAnUnprivilegedServiceAccount(t *testing.T) {
 	e := newEnv(t)
-	var want []string
+	want := []string{"events/create"} // about nodes, in the namespace default
 	for _, p := range e.permissions() {
 		if p.rule.Resources[0] != "leases" { // outside a cluster no leader is elected
 			want = append(want, p.String())
@@ -237,6 +238,10 @@ func (e *env) removeCluster(manifest string) {
 			e.must(rbac.ClusterRoles().Delete(ctx, object.Name, metav1.DeleteOptions{}))
 		case "ClusterRoleBinding":
 			e.must(rbac.ClusterRoleBindings().Delete(ctx, object.Name, metav1.DeleteOptions{}))
+		case "Role":
+			e.must(rbac.Roles(object.Namespace).Delete(ctx, object.Name, metav1.DeleteOptions{}))
+		case "RoleBinding":
+			e.must(rbac.RoleBindings(object.Namespace).Delete(ctx, object.Name, metav1.DeleteOptions{}))
 		}
 	}
 }
