@@ -58,7 +58,7 @@ var (
 )
 
 func podKind(names count.Names) *kind[*podRecord] {
-	var amounts shared
+	var amounts shared[count.Amount]
 	record := func(pod *corev1.Pod) *podRecord {
 		r := &podRecord{resourceVersion: pod.ResourceVersion, Pod: count.ReadPod(pod, names)}
 		r.node = unique.Make(r.Node)
@@ -103,8 +103,12 @@ func (r *podRecord) counts() bool { return r.Bound() || r.Pending() }
 // and of a node with devices of DRA, which need not show in the node at all, its
 // state matters (N3).
 func nodeKind(names count.Names) *kind[*nodeRecord] {
+	var amounts shared[count.Amount]
+	var labels shared[count.Label]
 	record := func(node *corev1.Node) *nodeRecord {
-		return &nodeRecord{resourceVersion: node.ResourceVersion, Node: count.ReadNode(node, names)}
+		r := &nodeRecord{resourceVersion: node.ResourceVersion, Node: count.ReadNode(node, names)}
+		r.Capacity, r.Allocatable, r.Labels = amounts.of(r.Capacity), amounts.of(r.Allocatable), labels.of(r.Labels)
+		return r
 	}
 	return &kind[*nodeRecord]{
 		resource: "nodes", name: "Node",

@@ -84,33 +84,33 @@ func objectMeta(namespace, name string, uid types.UID, version string) *metav1.O
 	return &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, ResourceVersion: version}
 }
 
-// shared lets records that say the same have one copy of it. Nearly all pods ask
-// for one of a few amounts, and no record is ever changed.
-type shared struct {
-	mu      sync.Mutex
-	amounts map[count.Amount]count.Amounts
+// shared lets records that say the same have one copy of it. Nearly all pods ask for
+// one of a few amounts, nodes of one kind have the same label, and no record is ever
+// changed. The zero value has nothing yet.
+type shared[T comparable] struct {
+	mu   sync.Mutex
+	ones map[T][]T
 }
 
-// sharedAmounts bounds how many are remembered. Whoever asks for an amount that
-// nobody else asks for has a copy of his own.
-const sharedAmounts = 1024
+// sharedOnes bounds how many are remembered. What nobody else says is there once
+// anyhow.
+const sharedOnes = 1024
 
-func (s *shared) of(amounts count.Amounts) count.Amounts {
-	if len(amounts) != 1 {
-		return amounts
+// of returns the common copy of a list of one; others are returned as they are.
+func (s *shared[T]) of(list []T) []T {
+	if len(list) != 1 {
+		return list
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same, ok := s.amounts[amounts[0]]
-	if ok || len(s.amounts) >= sharedAmounts {
-		if ok {
-			return same
+	if same, ok := s.ones[list[0]]; ok {
+		return same
+	}
+	if len(s.ones) < sharedOnes {
+		if s.ones == nil {
+			s.ones = make(map[T][]T)
 		}
-		return amounts
+		s.ones[list[0]] = list
 	}
-	if s.amounts == nil {
-		s.amounts = make(map[count.Amount]count.Amounts)
-	}
-	s.amounts[amounts[0]] = amounts
-	return amounts
+	return list
 }
