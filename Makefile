@@ -64,6 +64,10 @@ $(GOLANGCI):
 	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(dir $@)golangci-lint $@
 
+.PHONY: bench
+bench: all ## measure the controller beside its rivals, an hour and a half unless BENCH_FLAGS says otherwise
+	bin/lab bench $(BENCH_FLAGS)
+
 .PHONY: rules
 rules: $(PROMTOOL) ## check and test the Prometheus rules, and the dashboard's queries
 	$(PROMTOOL) check rules --lint=all --lint-fatal deploy/prometheus/rules.yaml

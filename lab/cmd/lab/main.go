@@ -28,7 +28,7 @@ func run() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand())
+	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand(), newBenchCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
 		return 1
