@@ -41,6 +41,7 @@ vet: ## gofmt, go vet, and whether go.mod is tidy
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
 	cd lab && $(GO) mod tidy -diff
+	cd lab/tools && $(GO) mod tidy -diff
 
 .PHONY: unit
 unit: ## the root module's tests: pure code, virtual time, the layout
@@ -63,6 +64,18 @@ lint: $(GOLANGCI) lab-binaries ## golangci-lint on both modules
 $(GOLANGCI):
 	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(dir $@)golangci-lint $@
+
+.PHONY: manifests
+manifests: ## write deploy/manifests: the chart with its default values
+	cd lab && $(GO) run ./cmd/release manifests
+
+.PHONY: image
+image: ## a container image in dist, without a container engine
+	cd lab && $(GO) run ./cmd/release build --image-only --version '$(VERSION)' --dir ../dist
+
+.PHONY: release
+release: ## binaries for Linux and macOS, the image, SBOMs and checksums in dist
+	cd lab && $(GO) run ./cmd/release build --version '$(VERSION)' --dir ../dist
 
 .PHONY: bench
 bench: all ## measure the controller beside its rivals, an hour and a half unless BENCH_FLAGS says otherwise

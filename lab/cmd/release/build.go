@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/compile"
+	"github.com/gpu-summary/gpu-summary-controller/lab/release"
+)
+
+func newBuildCommand() *cobra.Command {
+	var version, dir string
+	var imageOnly bool
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build binaries for all platforms, a container image, SBOMs and checksums",
+		Long: `Build binaries for all platforms, a container image for those with Linux as an OCI image
+layout and as a file, an SBOM of each binary, and checksums. The same sources and the same Go
+make the same bytes. Times in them are that of the commit, or of SOURCE_DATE_EPOCH.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			source, err := newSource(cmd.Context(), version)
+			if err != nil {
+				return err
+			}
+			return build(cmd.Context(), source, dir, imageOnly, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&version, "version", "v0.0.0-unknown", "what the build calls itself, and the tag of the image")
+	cmd.Flags().StringVar(&dir, "dir", "dist", "folder for what is built; what an earlier build left there is removed")
+	cmd.Flags().BoolVar(&imageOnly, "image-only", false, "build only what the image needs")
+	return cmd
+}
+
+func newSource(ctx context.Context, version string) (release.Source, error) {
+	lab, err := compile.Module()
+	if err != nil {
+		return release.Source{}, err
+	}
+	root := filepath.Dir(lab)
+	epoch := os.Getenv("SOURCE_DATE_EPOCH")
+	if epoch == "" {
+		git := exec.CommandContext(ctx, "git", "log", "-1", "--format=%ct")
+		git.Dir = root
+		out, err := git.Output()
+		if err != nil {
+			return release.Source{}, fmt.Errorf("ask git when the commit was made (SOURCE_DATE_EPOCH would say): %w", err)
+		}
+		epoch = strings.TrimSpace(string(out))
+	}
+	seconds, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil {
+		return release.Source{}, fmt.Errorf("read the time of the sources: %w", err)
+	}
+	return release.Source{Root: root, Version: version, Time: time.Unix(seconds, 0)}, nil
+}
+
+func build(ctx context.Context, source release.Source, dir string, imageOnly bool, out io.Writer) error {
+	if err := empty(dir); err != nil {
+		return err
+	}
+	platforms := release.Platforms
+	if imageOnly {
+		platforms = linux(platforms)
+	}
+	fmt.Fprintf(out, "building %s %s for %v\n", release.Program, source.Version, platforms)
+	binaries, err := source.Binaries(ctx, platforms, dir)
+	if err != nil {
+		return err
+	}
+	images := slices.DeleteFunc(slices.Clone(binaries), func(b release.Binary) bool { return b.OS != "linux" })
+	layout := filepath.Join(dir, "image")
+	digest, err := source.Image(images, layout)
+	if err != nil {
+		return err
+	}
+	archive := filepath.Join(dir, strings.Join([]string{release.Program, source.Version, "image.tar"}, "_"))
+	if err := release.Tar(layout, archive); err != nil {
+		return err
+	}
+	if err := release.Sums(dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "image oci:%s:%s\nalso as %s\ndigest %s\n", layout, source.Version, archive, digest)
+	return nil
+}
+
+// empty clears the folder: what an earlier version left would get a checksum too.
+func empty(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, release.Program+"_*"))
+	if err != nil {
+		return fmt.Errorf("list folder: %w", err)
+	}
+	for _, name := range append(names, filepath.Join(dir, "SHA256SUMS")) {
+		if err := os.RemoveAll(name); err != nil {
+			return fmt.Errorf("remove what was built before: %w", err)
+		}
+	}
+	return nil
+}
+
+func linux(platforms []release.Platform) []release.Platform {
+	return slices.DeleteFunc(slices.Clone(platforms), func(p release.Platform) bool { return p.OS != "linux" })
+}
