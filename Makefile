@@ -33,7 +33,7 @@ demo: all ## a control plane, a cluster of 6,212 GPUs, and the controller at wor
 	bin/lab demo $(DEMO_FLAGS)
 
 .PHONY: test
-test: vet unit lint integration ## everything that must hold
+test: vet unit rules lint integration ## everything that must hold
 
 .PHONY: vet
 vet: ## gofmt, go vet, and whether go.mod is tidy
@@ -87,7 +87,6 @@ rules: $(PROMTOOL) ## check and test the Prometheus rules, and the dashboard's q
 	$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
 	PROMTOOL=$(PROMTOOL) $(GO) test -count=1 -run TestQueriesOfTheDashboard ./internal/serve
 
-# Not a part of "make test": it takes as long to build as all tests together.
 $(PROMTOOL):
 	GOBIN=$(dir $@) $(GO) install github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
 	mv $(dir $@)promtool $@
