@@ -9,8 +9,7 @@ import (
 )
 
 // byNode indexes the pods that count by the node they are bound to, and those
-// that wait under unbound. Pods that ask for no GPU and pods that have finished
-// are in no bucket: a pass touches only what it counts.
+// that wait under unbound: a pass asks which nodes there are pods on.
 const (
 	byNode  = "byNode"
 	unbound = ""
@@ -80,15 +79,12 @@ func (w *Watch) versions(of func(*source) string) count.Observed {
 	return o
 }
 
+// countedPods is the whole store: what does not count is not kept.
 func (w *Watch) countedPods() []*count.Pod {
-	indexer := w.pods.informer.GetIndexer()
-	var pods []*count.Pod
-	for _, node := range indexer.ListIndexFuncValues(byNode) {
-		// The index exists: it was given to the informer's constructor.
-		objs, _ := indexer.ByIndex(byNode, node)
-		for _, obj := range objs {
-			pods = append(pods, obj.(*podRecord).record())
-		}
+	objs := w.pods.informer.GetIndexer().List()
+	pods := make([]*count.Pod, 0, len(objs))
+	for _, obj := range objs {
+		pods = append(pods, &obj.(*podRecord).Pod)
 	}
 	return pods
 }
