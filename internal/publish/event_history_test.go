@@ -26,7 +26,7 @@ func TestEventsOfAnyHistory(t *testing.T) {
 				over[node] = !over[node]
 			}
 			shards = (shards + r.IntN(2)) % 3
-			p = Pass{Sets: published(shards), Err: []error{nil, nil, errWrite, behind, long}[r.IntN(5)]}
+			p = Pass{Sets: published(shards), Err: []error{nil, nil, errWrite, behind, errLong}[r.IntN(5)]}
 			if r.IntN(5) > 0 {
 				p.Snapshot = counted(those(over)...)
 			}

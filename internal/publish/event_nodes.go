@@ -79,7 +79,7 @@ func (k *node) turn(over bool, now time.Time, delay time.Duration) {
 	if over == k.over {
 		return
 	}
-	if over && (k.turned == never || !now.Before(k.turned.Add(delay))) {
+	if over && (k.turned.IsZero() || !now.Before(k.turned.Add(delay))) {
 		k.since = now
 	}
 	k.over, k.turned = over, now
@@ -88,7 +88,7 @@ func (k *node) turn(over bool, now time.Time, delay time.Duration) {
 // settle decides which state it is in, and returns when it will be in another unless
 // a pass comes before.
 func (k *node) settle(now time.Time, delay time.Duration) (next time.Time) {
-	if k.turned == never {
+	if k.turned.IsZero() {
 		return never // it is new
 	}
 	state, at := EventRecovered, k.turned.Add(delay)

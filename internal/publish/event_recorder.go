@@ -106,7 +106,7 @@ func (e *Events) due() ([]Event, time.Time) {
 // wait returns after a pass, at a time, or when ctx has ended.
 func (e *Events) wait(ctx context.Context, next time.Time) {
 	var timeout <-chan time.Time
-	if next != never {
+	if !next.IsZero() {
 		timer := time.NewTimer(time.Until(next))
 		defer timer.Stop()
 		timeout = timer.C

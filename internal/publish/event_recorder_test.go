@@ -239,7 +239,7 @@ func TestTheEnd(t *testing.T) {
 	inBubble(t, func(e *telling) {
 		e.Passed(counted(), nil)
 		synctest.Wait()
-		e.Passed(counted(), later)
+		e.Passed(counted(), errLater)
 		e.stop()
 		if got, want := e.server.lines(e.start), []string{"0s PublishingStarted gpu-summary", "0s PublishingFenced gpu-summary"}; !slices.Equal(got, want) {
 			t.Errorf("told was %q, want %q", got, want)

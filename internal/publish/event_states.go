@@ -125,13 +125,13 @@ type publishing struct {
 func (p *publishing) observe(err error, now time.Time) {
 	p.settle(now)
 	if err == nil {
-		if p.failing != never {
+		if !p.failing.IsZero() {
 			p.outage = now.Sub(p.failing)
 		}
 		p.passed, p.failing, p.fenced = true, never, never
 		return
 	}
-	if p.failing == never {
+	if p.failing.IsZero() {
 		p.failing = now
 	}
 	p.err = err
@@ -141,7 +141,7 @@ func (p *publishing) observe(err error, now time.Time) {
 			from = earliest(from, now.Add(f.after))
 		}
 	}
-	if from != never {
+	if !from.IsZero() {
 		from = earliest(from, p.fenced)
 	}
 	p.fenced = from
@@ -152,11 +152,11 @@ func (p *publishing) observe(err error, now time.Time) {
 func (p *publishing) settle(now time.Time) (next time.Time) {
 	stale := p.failing.Add(staleAfter)
 	switch {
-	case p.failing == never:
+	case p.failing.IsZero():
 		if p.passed {
 			p.become(p.good())
 		}
-	case p.fenced != never && !now.Before(p.fenced):
+	case !p.fenced.IsZero() && !now.Before(p.fenced):
 		p.become(EventPublishingFenced)
 	case !now.Before(stale):
 		p.become(EventPublishingStale)

@@ -89,11 +89,11 @@ type step struct {
 
 var errWrite = errors.New("no room")
 
-// behind and later are as Publish returns them.
+// behind and errLater are as Publish returns them.
 var (
-	behind = join([]error{errWrite, fmt.Errorf("ConfigMap: %w: here and there", ErrBehind)})
-	long   = errors.New(strings.Repeat("é", 2000))
-	later  = fmt.Errorf("ConfigMap: %w: 3 there, 2 here", ErrFenced)
+	behind   = join([]error{errWrite, fmt.Errorf("ConfigMap: %w: here and there", ErrBehind)})
+	errLong  = errors.New(strings.Repeat("é", 2000))
+	errLater = fmt.Errorf("ConfigMap: %w: 3 there, 2 here", ErrFenced)
 )
 
 // TestWhatIsTold: states that last, once each, and the last one in any case. Delays
@@ -186,11 +186,11 @@ func TestWhatIsTold(t *testing.T) {
 			[]string{started, "20s ConfigMap/gpu-summary PublishingFenced", "1m10s ConfigMap/gpu-summary PublishingStale"},
 		},
 		"a later term": {
-			[]step{{at: 0}, {at: 10 * s, err: later}, {at: 20 * s, err: behind}, {at: 30 * s}},
+			[]step{{at: 0}, {at: 10 * s, err: errLater}, {at: 20 * s, err: behind}, {at: 30 * s}},
 			[]string{started, "10s ConfigMap/gpu-summary PublishingFenced", "30s ConfigMap/gpu-summary PublishingRecovered"},
 		},
 		"behind, then a later term": {
-			[]step{{at: 0}, {at: 10 * s, err: behind}, {at: 12 * s, err: join([]error{behind, later})}, {at: 40 * m}},
+			[]step{{at: 0}, {at: 10 * s, err: behind}, {at: 12 * s, err: join([]error{behind, errLater})}, {at: 40 * m}},
 			[]string{started, "12s ConfigMap/gpu-summary PublishingFenced", "40m0s ConfigMap/gpu-summary PublishingRecovered"},
 		},
 		"something else, then behind": {

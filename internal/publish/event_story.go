@@ -66,7 +66,7 @@ func (s *story) quiet(now time.Time) bool {
 var never time.Time
 
 func earliest(a, b time.Time) time.Time {
-	if a == never || b != never && b.Before(a) {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

@@ -69,7 +69,8 @@ func TestTrack(t *testing.T) {
 	<-sent // the next one nobody takes
 	w.Stop()
 	w.Stop()
-	for range w.ResultChan() { //nolint:revive // until it is closed
+	for range w.ResultChan() {
+		continue // until it is closed
 	}
 }
 

@@ -26,26 +26,29 @@ func TestPulse(t *testing.T) {
 			}
 			return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("ab"))}, nil
 		}))
-		ask := func(path string) *http.Response {
-			response, _ := client.RoundTrip(httptest.NewRequest(http.MethodGet, path, nil))
-			return response
+		ask := func(path string) io.ReadCloser {
+			response, err := client.RoundTrip(httptest.NewRequest(http.MethodGet, path, nil))
+			if err != nil {
+				return http.NoBody
+			}
+			return response.Body
 		}
-		ask("/api/v1/pods?limit=500")
+		_ = ask("/api/v1/pods?limit=500").Close()
 		status = http.StatusForbidden
-		ask("/api/v1/nodes?watch=true")
+		_ = ask("/api/v1/nodes?watch=true").Close()
 		status = 0
-		ask("/api/v1/nodes?watch=true")
+		_ = ask("/api/v1/nodes?watch=true").Close()
 		if last := p.Last(); len(last) != 0 {
 			t.Errorf("heard of %v", last)
 		}
 		status = http.StatusOK
-		response := ask("/api/v1/namespaces/ns/configmaps?watch=true")
+		body := ask("/api/v1/namespaces/ns/configmaps?watch=true")
 		start := time.Now()
 		if at := p.Last()["configmaps"]; !at.Equal(start) {
 			t.Errorf("the watch was accepted at %v, heard of at %v", start, at)
 		}
 		time.Sleep(time.Minute)
-		_, _ = response.Body.Read(make([]byte, 1))
+		_, _ = body.Read(make([]byte, 1))
 		time.Sleep(time.Minute)
 		if at := p.Last()["configmaps"]; at.Sub(start) != time.Minute {
 			t.Errorf("the last byte came after %v, want 1m", at.Sub(start))

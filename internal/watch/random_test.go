@@ -48,7 +48,7 @@ func newMaker(seed uint64) *maker {
 			*t = metav1.NewMicroTime(time.Unix(m.Int64N(1<<32), 0))
 		},
 		func(i *intstr.IntOrString, _ randfill.Continue) { *i = intstr.FromInt32(m.Int32()) },
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte(`{"f:nodeName":{}}`) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(`{"f:nodeName":{}}`) },
 		func(l *corev1.ResourceList, _ randfill.Continue) { *l = m.list() },
 		func(p *corev1.PodPhase, _ randfill.Continue) {
 			*p = pick(m, corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, "")

@@ -158,7 +158,7 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, kind string) {
 }
 
 // start watches the server until the test ends, and returns when all has synced.
-func (s *apiServer) start(h Handler, change ...func(*Options)) *Watch {
+func (s *apiServer) start(h Handler) *Watch {
 	s.t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{
 		ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
@@ -167,9 +167,6 @@ func (s *apiServer) start(h Handler, change ...func(*Options)) *Watch {
 		s.t.Fatal(err)
 	}
 	o := Options{Names: countedNames(s.t), Nodes: true, Published: Published{Namespace: "ns"}}
-	for _, f := range change {
-		f(&o)
-	}
 	w, err := New(client, o, h)
 	if err != nil {
 		s.t.Fatal(err)
