@@ -58,7 +58,6 @@ type process struct {
 	stdout  io.Reader
 	stderr  *tail
 	ended   chan struct{}
-	err     error // why it ended; read after ended is closed
 }
 
 // launch starts a program. Its output is for the caller to read.
@@ -83,7 +82,7 @@ func (r *runner) launch(ctx context.Context, name, path string, args ...string) 
 	}
 	p.pid = p.cmd.Process.Pid
 	r.wait.Go(func() {
-		p.err = p.cmd.Wait()
+		_ = p.cmd.Wait() // its state says how it ended
 		read.Close()
 		close(p.ended)
 	})
@@ -104,7 +103,7 @@ func (p *process) stop() {
 
 // lost is the error of a process that ended by itself.
 func (p *process) lost() error {
-	return fmt.Errorf("%s ended (%v); its last words:\n%s", p.name, p.err, p.stderr)
+	return fmt.Errorf("%s ended (%s); its last words:\n%s", p.name, p.cmd.ProcessState, p.stderr)
 }
 
 // cpu is the CPU time that the process has used, in seconds.

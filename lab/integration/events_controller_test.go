@@ -24,7 +24,7 @@ func TestANodeIsOvercommittedAndRecovers(t *testing.T) {
 	e.bound("a", node, 6)
 	c := e.start(func(_ *rest.Config, o *run.Options) { o.EventDelay = 300 * time.Millisecond })
 	e.shows(node + "=6")
-	about := e.aboutConfigMap("gpu-summary")
+	about := e.aboutConfigMap()
 	e.told(about, "PublishingStarted")
 	e.allocatable(node, 5)
 	event := e.told(aboutNode(node), "GPUsOvercommitted")
@@ -54,7 +54,7 @@ func TestNoEventsIfNotAskedFor(t *testing.T) {
 	e.allocatable(node, 5)
 	e.total(publish.AnnotationOvercommitted, "1")
 	c.quiet()
-	e.told(e.aboutConfigMap("gpu-summary"))
+	e.told(e.aboutConfigMap())
 	e.told(aboutNode(node))
 }
 
@@ -95,6 +95,6 @@ func TestWithoutEventsAllElseGoesOn(t *testing.T) {
 	if got := stderr.String(); strings.Count(got, "Events cannot be written") != 2 || strings.Contains(got, "\nE") {
 		t.Errorf("logged was\n%s", got)
 	}
-	e.told(e.aboutConfigMap("gpu-summary"))
+	e.told(e.aboutConfigMap())
 	e.told(aboutNode(node))
 }

@@ -79,15 +79,16 @@ func aboutNode(name string) *corev1.ObjectReference {
 }
 
 // aboutConfigMap is what kubectl describe configmap looks for.
-func (e *env) aboutConfigMap(name string) *corev1.ObjectReference {
+func (e *env) aboutConfigMap() *corev1.ObjectReference {
 	e.Helper()
-	cm, err := e.client.CoreV1().ConfigMaps(e.namespace).Get(e.Context(), name, metav1.GetOptions{})
+	cm, err := e.configMap()
 	e.must(err)
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: name, UID: cm.UID}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.namespace, Name: cm.Name, UID: cm.UID}
 }
 
-// holding is a snapshot of one node with some devices healthy and some requested.
-func holding(node string, requested, healthy int64) *count.Snapshot {
+// holding is a snapshot of one node with some devices healthy and six requested.
+func holding(node string, healthy int64) *count.Snapshot {
+	const requested = 6
 	row := count.Row{Node: node, Resource: count.NVIDIA, Source: count.DevicePlugin}
 	row.Numbers = count.Numbers{Capacity: 8, Allocatable: healthy, Requested: requested, Overcommitted: max(0, requested-healthy)}
 	return &count.Snapshot{NodesKnown: true, Rows: []count.Row{row}, Observed: count.Observed{Pods: "1", Nodes: "1"}}
@@ -118,23 +119,23 @@ func TestEventsOnARealServer(t *testing.T) {
 		e.must(err)
 		events.Passed(snap, nil)
 	}
-	pass(holding(node, 6, 8))
-	e.told(e.aboutConfigMap("gpu-summary"), "PublishingStarted")
-	pass(holding(node, 6, 5))
+	pass(holding(node, 8))
+	e.told(e.aboutConfigMap(), "PublishingStarted")
+	pass(holding(node, 5))
 	event := e.told(aboutNode(node), "GPUsOvercommitted")
 	want := "Pods hold more GPUs than are healthy, for 0s: 6 of nvidia.com/gpu requested, 5 of 8 healthy"
 	if event.Namespace != "default" || event.Type != corev1.EventTypeWarning || event.Action != "Count" || event.Message != want || event.ReportingInstance == "" {
 		t.Errorf("it is %+v", event)
 	}
-	if related := event.Related; related == nil || *related != *e.aboutConfigMap("gpu-summary") {
+	if related := event.Related; related == nil || *related != *e.aboutConfigMap() {
 		t.Errorf("related is %v", related)
 	}
-	pass(holding(node, 6, 8))
+	pass(holding(node, 8))
 	e.told(aboutNode(node), "GPUsOvercommitted", "GPUsRecovered")
 
-	events.Passed(holding(node, 6, 8), fmt.Errorf("in a test: %w", publish.ErrFenced))
+	events.Passed(holding(node, 8), fmt.Errorf("in a test: %w", publish.ErrFenced))
 	stop() // at once: it gets through nevertheless
-	e.told(e.aboutConfigMap("gpu-summary"), "PublishingStarted", "PublishingFenced")
+	e.told(e.aboutConfigMap(), "PublishingStarted", "PublishingFenced")
 	if log.String() != "" {
 		t.Errorf("logged was %s", log)
 	}
@@ -164,9 +165,9 @@ func TestEventsWithoutPermission(t *testing.T) {
 	p := e.publisher(func(*publish.Options) {})
 	log := &lines{}
 	events, _ := e.events(client, p, log)
-	_, err = p.Publish(t.Context(), holding(node, 6, 8))
+	_, err = p.Publish(t.Context(), holding(node, 8))
 	e.must(err)
-	events.Passed(holding(node, 6, 8), nil)
+	events.Passed(holding(node, 8), nil)
 	logged := func(lines int, text string) {
 		t.Helper()
 		e.eventually(text, func() error {
@@ -177,13 +178,13 @@ func TestEventsWithoutPermission(t *testing.T) {
 		})
 	}
 	logged(1, `Events cannot be written, all else goes on; nothing more is said of it until one is" namespace="`+e.namespace+`" err="events.events.k8s.io is forbidden: `)
-	events.Passed(holding(node, 6, 5), nil)
+	events.Passed(holding(node, 5), nil)
 	logged(2, `namespace="default" err="events.events.k8s.io is forbidden: `)
 	for i := range 5 {
-		events.Passed(holding(fmt.Sprint(node, i), 6, 5), nil)
+		events.Passed(holding(fmt.Sprint(node, i), 5), nil)
 	}
 	e.told(aboutNode(node))
-	e.told(e.aboutConfigMap("gpu-summary"))
+	e.told(e.aboutConfigMap())
 
 	e.grantEvents("default")
 	// The API server's authorizer hears of roles by a watch.
@@ -195,7 +196,7 @@ func TestEventsWithoutPermission(t *testing.T) {
 		}
 		return err
 	})
-	events.Passed(holding(node+"-more", 6, 5), nil)
+	events.Passed(holding(node+"-more", 5), nil)
 	e.told(aboutNode(node+"-more"), "GPUsOvercommitted")
 	logged(3, `Events are written again" namespace="default" lost=`)
 }

@@ -36,9 +36,11 @@ func manage(obj metav1.Object, manager, subresource, part string, at metav1.Time
 	if err != nil {
 		return fmt.Errorf("encode fields of %s: %w", obj.GetName(), err)
 	}
+	fields := &metav1.FieldsV1{}
+	fields.SetRawBytes(raw)
 	obj.SetManagedFields(append(obj.GetManagedFields(), metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &at,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}, Subresource: subresource,
+		FieldsType: "FieldsV1", FieldsV1: fields, Subresource: subresource,
 	}))
 	return nil
 }

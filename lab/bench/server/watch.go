@@ -74,7 +74,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, e *encoder, 
 	defer out.close()
 	if whole {
 		if err := s.sendState(out, e, f, q, &state, initial); err != nil {
-			return nil //nolint:nilerr // the client is gone, and cannot be told
+			return nil // the client is gone, and cannot be told
 		}
 	}
 	s.follow(r, out, e, f, q, state.log)
