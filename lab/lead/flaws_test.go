@@ -1,15 +1,28 @@
 package lead_test
 
 import (
+	"flag"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
+var flaws = flag.Bool("flaws", false, "show client-go's flaws on a real API server, which takes a machine with nothing else to do")
+
+// unhurried skips what depends on requests being a fraction of a second apart. On a
+// busy machine a lease is lost in another way than the one that is to be shown.
+func unhurried(t *testing.T) {
+	t.Helper()
+	if !*flaws {
+		t.Skip("needs a machine with nothing else to do: run with -flaws")
+	}
+}
+
 // Flaw a: asked to end, and work drains until another leads, or, where that is not
 // how it goes, for a while.
 func TestWorkReturnsBeforeTheLeaseIsGivenBack(t *testing.T) {
+	unhurried(t)
 	t.Parallel()
 	script := func(t *testing.T, name string, c candidate) *cluster {
 		e := newCluster(t, name, c)
@@ -36,6 +49,7 @@ func TestWorkReturnsBeforeTheLeaseIsGivenBack(t *testing.T) {
 
 // Flaws b and c: a's requests stall until another leads, and then come through.
 func TestAStallOfTheLeaseAlone(t *testing.T) {
+	unhurried(t)
 	t.Parallel()
 	script := func(t *testing.T, name string, c candidate) (e *cluster, cleared bool) {
 		e = newCluster(t, name, c)
@@ -69,6 +83,7 @@ func TestAStallOfTheLeaseAlone(t *testing.T) {
 // Flaw e: the reply to a renewal is lost, the next request comes through, and then
 // nothing more does.
 func TestASecondTryIsARenewalToo(t *testing.T) {
+	unhurried(t)
 	t.Parallel()
 	script := func(t *testing.T, name string, c candidate) (renewed bool, e *cluster) {
 		e = newCluster(t, name, c)
