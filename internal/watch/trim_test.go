@@ -60,13 +60,13 @@ func TestTransforms(t *testing.T) {
 func TestRecordsAreObjects(t *testing.T) {
 	pod, node := aPodRecord(t, &aPod), aNodeRecord(t)
 	pod.Claim = &count.PodClaim{Name: "c", Resources: []string{"r"}}
-	for key, r := range map[string]record2{"ns/p": pod, "n": node} {
+	for key, r := range map[string]stored{"ns/p": pod, "n": node} {
 		got, err := meta.Accessor(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stored, err := cache.DeletionHandlingMetaNamespaceKeyFunc(r); err != nil || stored != key {
-			t.Errorf("the key is %q, %v; want %q", stored, err, key)
+		if storedKey, err := cache.DeletionHandlingMetaNamespaceKeyFunc(r); err != nil || storedKey != key {
+			t.Errorf("the key is %q, %v; want %q", storedKey, err, key)
 		}
 		if got.GetUID() == "" {
 			t.Error("no UID: client-go sorts by it when it compares a stream with a list")
@@ -86,7 +86,7 @@ func TestRecordsAreObjects(t *testing.T) {
 	}
 }
 
-type record2 interface {
+type stored interface {
 	GetName() string
 	runtime.Object
 }
