@@ -44,6 +44,10 @@ var allowed = map[string][]string{
 		"k8s.io/client-go/discovery", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme",
 		"k8s.io/client-go/informers", "k8s.io/client-go/rest", "k8s.io/client-go/tools/cache",
 	},
+	"internal/gather": {
+		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes…", "k8s.io/client-go/discovery",
+		"sigs.k8s.io/yaml…", "internal/publish", "internal/count",
+	},
 	"internal/lead": {
 		"k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes/typed/coordination/v1", "k8s.io/client-go/rest",
 		"k8s.io/client-go/tools/leaderelection…", "k8s.io/klog/v2",

@@ -56,6 +56,9 @@ type Options struct {
 	Live func() map[string]error
 	// Metrics are served beside those of client-go and the Go runtime.
 	Metrics []prometheus.Collector
+	// Handlers answer further paths, each key one pattern of http.ServeMux without a
+	// method: GET and HEAD are all there is.
+	Handlers map[string]http.Handler
 	// Profiling serves /debug/pprof/.
 	Profiling bool
 	// Auth decides who may read. Without it everybody may who can reach the address.
@@ -79,6 +82,9 @@ func Listen(o Options) (*Server, error) {
 	told := func(r *http.Request) bool { return verdict(o.Auth, r) == Allowed }
 	mux.Handle("GET "+livez, checks("not live", o.Live, told))
 	mux.Handle("GET "+readyz, checks("not ready", o.Ready, told))
+	for pattern, handler := range o.Handlers {
+		mux.Handle("GET "+pattern, handler)
+	}
 	if o.Profiling {
 		profile(mux)
 	}
