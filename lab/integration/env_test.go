@@ -27,6 +27,7 @@ type env struct {
 	plane     *plane.Plane
 	client    kubernetes.Interface
 	namespace string
+	replicas  int // controllers started in processes of their own
 }
 
 // newEnv makes a namespace on the common control plane, and afterwards removes

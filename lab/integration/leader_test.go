@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // replica is a controller in a process of its own.
@@ -21,13 +22,16 @@ type replica struct {
 }
 
 // replica starts a controller that contends for the lease, at a pace that a test has
-// time for.
+// time for. Each is a user of its own, so that the audit log tells them apart.
 func (e *env) replica() *replica {
 	e.Helper()
 	path, err := binary()
 	e.must(err)
+	e.replicas++
+	config, err := e.plane.ConfigFor(fmt.Sprintf("%s-replica-%d", e.namespace, e.replicas), user.SystemPrivilegedGroup)
+	e.must(err)
 	r := &replica{log: &lines{}, done: make(chan struct{})}
-	r.Cmd = exec.CommandContext(e.Context(), path, "--kubeconfig", e.kubeconfig(e.plane.Config()), "--namespace", e.namespace,
+	r.Cmd = exec.CommandContext(e.Context(), path, "--kubeconfig", e.kubeconfig(config), "--namespace", e.namespace,
 		"--http-address=127.0.0.1:0", "--leader-elect", "--settle=100ms",
 		"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
 	r.Stderr = r.log
@@ -148,6 +152,7 @@ func TestFailover(t *testing.T) {
 	}
 	e.bound("d", "gpu-1", 1)
 	e.shows("gpu-1=7")
+	e.oneWriterAtATime(4)
 }
 
 // TestNeverLed: a standby that is asked to end has not failed.

@@ -18,5 +18,5 @@ import (
 var lab *plane.Plane
 
 func TestMain(m *testing.M) {
-	os.Exit(plane.Main(m, plane.Options{Progress: os.Stderr}, func(p *plane.Plane) { lab = p }))
+	os.Exit(plane.Main(m, plane.Options{Progress: os.Stderr, Audit: true}, func(p *plane.Plane) { lab = p }))
 }
