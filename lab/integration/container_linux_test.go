@@ -32,7 +32,7 @@ const accountDir = "var/run/secrets/kubernetes.io/serviceaccount"
 func (s site) image() (layout string) {
 	s.Helper()
 	source := release.Source{Root: s.tools.Root, Version: "v0.0.0-test", Time: time.Unix(0, 0)}
-	binaries, err := source.Binaries(s.Context(), []release.Platform{{OS: "linux", Arch: runtime.GOARCH}}, s.TempDir())
+	binaries, err := source.Binaries(s.Context(), release.Controller, []release.Platform{{OS: "linux", Arch: runtime.GOARCH}}, s.TempDir())
 	s.must(err)
 	layout = filepath.Join(s.TempDir(), "image")
 	_, err = source.Image(binaries, layout)

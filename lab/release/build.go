@@ -14,11 +14,21 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/lab/compile"
 )
 
+const module = "github.com/gpu-summary/gpu-summary-controller"
+
+// Program is what is built: a folder of cmd.
+type Program string
+
+// The programs. Images hold the controller.
 const (
-	// Program is what is built.
-	Program = "gpu-summary-controller"
-	module  = "github.com/gpu-summary/gpu-summary-controller"
+	Controller Program = "gpu-summary-controller"
+	Plugin     Program = "kubectl-gpu_summary"
 )
+
+// file is the name of a program's file of a version, for a platform.
+func (p Program) file(version string, on Platform) string {
+	return strings.Join([]string{string(p), version, on.OS, on.Arch}, "_")
+}
 
 // Platform is an operating system and a processor.
 type Platform struct{ OS, Arch string }
@@ -36,32 +46,33 @@ type Source struct {
 	Time time.Time
 }
 
-// Build builds the program for a platform.
-func (s Source) Build(ctx context.Context, p Platform, path string) error {
+// Build builds a program for a platform.
+func (s Source) Build(ctx context.Context, program Program, p Platform, path string) error {
 	cmd := compile.Go(ctx, s.Root, "build",
 		"-trimpath",       // says not where the checkout is
 		"-buildvcs=false", // nor in what state
 		"-ldflags=-s -w -X "+module+"/internal/run.version="+s.Version,
-		"-o", path, "./cmd/"+Program)
+		"-o", path, "./cmd/"+string(program))
 	// What the user has set would be in the binary too. Empty means set to nothing only
 	// where no "go env -w" says otherwise, so GOFLAGS gets what is the default anyway.
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build for %s: %w\n%s", p, compile.Explain(err), out)
+		return fmt.Errorf("build %s for %s: %w\n%s", program, p, compile.Explain(err), out)
 	}
 	return nil
 }
 
 // Binary is a program that was built.
 type Binary struct {
+	Program
 	Platform
 	Path string
 	SBOM []byte
 }
 
-// Binaries builds the program for each platform into a folder, and beside each
+// Binaries builds a program for each platform into a folder, and beside each
 // writes what it is made of.
-func (s Source) Binaries(ctx context.Context, platforms []Platform, dir string) ([]Binary, error) {
+func (s Source) Binaries(ctx context.Context, program Program, platforms []Platform, dir string) ([]Binary, error) {
 	dir, err := filepath.Abs(dir) // go build runs elsewhere
 	if err != nil {
 		return nil, fmt.Errorf("find folder: %w", err)
@@ -71,8 +82,8 @@ func (s Source) Binaries(ctx context.Context, platforms []Platform, dir string) 
 	}
 	var built []Binary
 	for _, p := range platforms {
-		path := filepath.Join(dir, strings.Join([]string{Program, s.Version, p.OS, p.Arch}, "_"))
-		if err := s.Build(ctx, p, path); err != nil {
+		path := filepath.Join(dir, program.file(s.Version, p))
+		if err := s.Build(ctx, program, p, path); err != nil {
 			return nil, err
 		}
 		sbom, err := s.sbom(path)
@@ -82,7 +93,7 @@ func (s Source) Binaries(ctx context.Context, platforms []Platform, dir string) 
 		if err := os.WriteFile(path+".cdx.json", sbom, 0o644); err != nil {
 			return nil, fmt.Errorf("write SBOM: %w", err)
 		}
-		built = append(built, Binary{p, path, sbom})
+		built = append(built, Binary{program, p, path, sbom})
 	}
 	return built, nil
 }

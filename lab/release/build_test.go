@@ -19,7 +19,7 @@ func built(t *testing.T, root string) Binary {
 	s := source
 	s.Root = root
 	t.Chdir(t.TempDir())
-	list, err := s.Binaries(t.Context(), []Platform{{"linux", runtime.GOARCH}}, "dist")
+	list, err := s.Binaries(t.Context(), Controller, []Platform{{"linux", runtime.GOARCH}}, "dist")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (s Source) image(l layout, b Binary) (descriptor, error) {
 	if err != nil {
 		return descriptor{}, fmt.Errorf("read binary: %w", err)
 	}
-	packed, diffID, err := layer(Program, content)
+	packed, diffID, err := layer(string(Controller), content)
 	if err != nil {
 		return descriptor{}, err
 	}
@@ -68,7 +68,7 @@ func (s Source) image(l layout, b Binary) (descriptor, error) {
 	config, err := l.object(typeConfig, imageConfig{
 		Created: s.Time.UTC(), Architecture: b.Arch, OS: b.OS,
 		Config: containerConfig{
-			User: user, Entrypoint: []string{"/" + Program}, WorkingDir: "/",
+			User: user, Entrypoint: []string{"/" + string(Controller)}, WorkingDir: "/",
 			ExposedPorts: map[string]struct{}{"8443/tcp": {}}, Labels: s.labels(),
 		},
 		RootFS:  rootFS{"layers", []string{diffID}},
@@ -102,7 +102,7 @@ func (s Source) attach(l layout, image descriptor, sbom []byte) (descriptor, err
 
 func (s Source) labels() map[string]string {
 	return map[string]string{
-		"org.opencontainers.image.title":       Program,
+		"org.opencontainers.image.title":       string(Controller),
 		"org.opencontainers.image.description": "One true answer to how many GPUs are requested, free and waited for, on which node",
 		"org.opencontainers.image.version":     s.Version,
 		"org.opencontainers.image.created":     s.Time.UTC().Format(time.RFC3339),

@@ -28,7 +28,7 @@ func standIns(t *testing.T) (list []Binary) {
 		if err := os.WriteFile(path, []byte("program for "+p.Arch), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, Binary{p, path, []byte(`{"for":"` + p.Arch + `"}`)})
+		list = append(list, Binary{Controller, p, path, []byte(`{"for":"` + p.Arch + `"}`)})
 	}
 	return list
 }
@@ -156,7 +156,7 @@ func (r reader) image(d descriptor, b Binary) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if header.Name != Program || header.Mode != 0o555 || header.Uid != 0 || header.Gid != 0 || header.Uname != "" || header.ModTime.Unix() != 0 {
+	if header.Name != string(Controller) || header.Mode != 0o555 || header.Uid != 0 || header.Gid != 0 || header.Uname != "" || header.ModTime.Unix() != 0 {
 		r.Errorf("the file is %+v", header)
 	}
 	want, err := os.ReadFile(b.Path)

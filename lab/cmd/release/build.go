@@ -23,10 +23,11 @@ func newBuildCommand() *cobra.Command {
 	var imageOnly bool
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Build binaries for all platforms, a container image, SBOMs and checksums",
-		Long: `Build binaries for all platforms, a container image for those with Linux as an OCI image
-layout and as a file, an SBOM of each binary, and checksums. The same sources and the same Go
-make the same bytes. Times in them are that of the commit, or of SOURCE_DATE_EPOCH.`,
+		Short: "Build binaries for all platforms, a container image, a krew manifest, SBOMs and checksums",
+		Long: `Build binaries of the controller and of the kubectl plugin for all platforms, a container
+image for those with Linux as an OCI image layout and as a file, archives and a manifest for
+krew, an SBOM of each binary, and checksums. The same sources and the same Go make the same
+bytes. Times in them are that of the commit, or of SOURCE_DATE_EPOCH.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, err := newSource(cmd.Context(), version)
@@ -73,10 +74,16 @@ func build(ctx context.Context, source release.Source, dir string, imageOnly boo
 	if imageOnly {
 		platforms = linux(platforms)
 	}
-	fmt.Fprintf(out, "building %s %s for %v\n", release.Program, source.Version, platforms)
-	binaries, err := source.Binaries(ctx, platforms, dir)
+	fmt.Fprintf(out, "building %s %s for %v\n", release.Controller, source.Version, platforms)
+	binaries, err := source.Binaries(ctx, release.Controller, platforms, dir)
 	if err != nil {
 		return err
+	}
+	if !imageOnly {
+		fmt.Fprintf(out, "building %s %s for %v\n", release.Plugin, source.Version, platforms)
+		if err := plugin(ctx, source, platforms, dir); err != nil {
+			return err
+		}
 	}
 	images := slices.DeleteFunc(slices.Clone(binaries), func(b release.Binary) bool { return b.OS != "linux" })
 	layout := filepath.Join(dir, "image")
@@ -84,7 +91,7 @@ func build(ctx context.Context, source release.Source, dir string, imageOnly boo
 	if err != nil {
 		return err
 	}
-	archive := filepath.Join(dir, strings.Join([]string{release.Program, source.Version, "image.tar"}, "_"))
+	archive := filepath.Join(dir, strings.Join([]string{string(release.Controller), source.Version, "image.tar"}, "_"))
 	if err := release.Tar(layout, archive); err != nil {
 		return err
 	}
@@ -95,13 +102,25 @@ func build(ctx context.Context, source release.Source, dir string, imageOnly boo
 	return nil
 }
 
+func plugin(ctx context.Context, source release.Source, platforms []release.Platform, dir string) error {
+	binaries, err := source.Binaries(ctx, release.Plugin, platforms, dir)
+	if err != nil {
+		return err
+	}
+	return source.Krew(binaries, dir)
+}
+
 // empty clears the folder: what an earlier version left would get a checksum too.
 func empty(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, release.Program+"_*"))
-	if err != nil {
-		return fmt.Errorf("list folder: %w", err)
+	var names []string
+	for _, program := range []release.Program{release.Controller, release.Plugin} {
+		found, err := filepath.Glob(filepath.Join(dir, string(program)+"_*"))
+		if err != nil {
+			return fmt.Errorf("list folder: %w", err)
+		}
+		names = append(names, found...)
 	}
-	for _, name := range append(names, filepath.Join(dir, "SHA256SUMS")) {
+	for _, name := range append(names, filepath.Join(dir, release.KrewManifest), filepath.Join(dir, "SHA256SUMS")) {
 		if err := os.RemoveAll(name); err != nil {
 			return fmt.Errorf("remove what was built before: %w", err)
 		}
