@@ -3,35 +3,18 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/command"
 )
 
 func main() {
-	os.Exit(run())
-}
-
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// From the first signal on the next one ends the command at once, should
-	// stopping take too long for someone; the components end with it.
-	context.AfterFunc(ctx, stop)
 	root := &cobra.Command{
-		Use:           "lab",
-		Short:         "A real Kubernetes control plane to run the GPU summary controller on",
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:   "lab",
+		Short: "A real Kubernetes control plane to run the GPU summary controller on",
 	}
 	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand(), newBenchCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
-		return 1
-	}
-	return 0
+	os.Exit(command.Run("lab", root))
 }

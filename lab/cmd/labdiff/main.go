@@ -3,39 +3,23 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/lab/command"
 	"github.com/gpu-summary/gpu-summary-controller/lab/diff"
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
 )
 
-func main() {
-	os.Exit(run())
-}
-
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the command at once, as in the other commands.
-	context.AfterFunc(ctx, stop)
-	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(command.Run("lab", newCommand())) }
 
 func newCommand() *cobra.Command {
 	var o diff.Options
@@ -43,11 +27,9 @@ func newCommand() *cobra.Command {
 	var only int
 	var output string
 	cmd := &cobra.Command{
-		Use:           "labdiff",
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "lab diff"},
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Short:         "Let kube-scheduler judge what is counted",
+		Use:         "labdiff",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "lab diff"},
+		Short:       "Let kube-scheduler judge what is counted",
 		Long: `Diff makes random pods, gives them to kube-scheduler's own NodeInfo (Kubernetes
 ` + plane.KubernetesVersion + `) and to the controller's counting, and compares what is requested of each
 GPU resource on each node. It needs no cluster.

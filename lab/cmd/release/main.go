@@ -3,31 +3,15 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/command"
 )
 
-func main() { os.Exit(execute()) }
-
-func execute() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
-	root := &cobra.Command{
-		Use:           "release",
-		Short:         "Build what users install",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
+func main() {
+	root := &cobra.Command{Use: "release", Short: "Build what users install"}
 	root.AddCommand(newBuildCommand(), newManifestsCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "release: %v\n", err)
-		return 1
-	}
-	return 0
+	os.Exit(command.Run("release", root))
 }
