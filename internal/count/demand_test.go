@@ -76,3 +76,21 @@ func TestDemandByShapeNamespaceAndPriority(t *testing.T) {
 		t.Errorf("priorities (-want +got):\n%s", diff)
 	}
 }
+
+// TestWaitsAreReadAsTheyAreWritten: a name that a later version has is none of them.
+func TestWaitsAreReadAsTheyAreWritten(t *testing.T) {
+	for _, want := range append([]count.Wait{0}, count.Waits...) {
+		text, err := want.MarshalText()
+		got := count.Wait(99)
+		if err == nil {
+			err = got.UnmarshalText(text)
+		}
+		if err != nil || got != want {
+			t.Errorf("%q is read as %d, %v; want %d", text, got, err, want)
+		}
+	}
+	got := count.Gated
+	if err := got.UnmarshalText([]byte("retrograde")); err != nil || got != 0 {
+		t.Errorf("an unknown name is read as %d, %v", got, err)
+	}
+}

@@ -58,6 +58,13 @@ func (w Wait) String() string { return waitNames[w] }
 // MarshalText makes the name stand for the reason in JSON.
 func (w Wait) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
+// UnmarshalText reads a name. One that is not known, of a later version, is no reason
+// and no error: readers ignore what they do not know.
+func (w *Wait) UnmarshalText(name []byte) error {
+	*w = Wait(max(0, slices.Index(waitNames[:], string(name))))
+	return nil
+}
+
 // Waits lists the reasons in the order in which they are shown.
 var Waits = []Wait{Unschedulable, Untried, Gated, Nominated}
 
