@@ -37,9 +37,14 @@ type Queue = workqueue.TypedRateLimitingInterface[Key]
 
 // New makes the queue. It starts the goroutine that waits for delayed keys;
 // ShutDown ends it.
-func New(c clock.WithTicker) Queue {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
+func New(c clock.WithTicker) *Counted {
+	l := &line{clock: c}
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Name: Name, Clock: c, Queue: l})
+	return &Counted{line: l, Queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[Key]{Name: Name, Clock: c},
-	)
+		workqueue.TypedRateLimitingQueueConfig[Key]{
+			Name: Name, Clock: c,
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Name: Name, Clock: c, Queue: ready}),
+		},
+	)}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve"
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/pipeline"
 )
 
 func repository(t *testing.T, path ...string) string {
@@ -58,7 +60,7 @@ func served(t *testing.T) map[string]string {
 	recorder := serve.NewRecorder()
 	recorder.Published(publish.Result{}, nil)
 	_, body := get(t, "GET", start(t, serve.Options{Metrics: []prometheus.Collector{
-		recorder, serve.NewCollector(serve.CollectorOptions{}, view),
+		recorder, serve.NewCollector(serve.CollectorOptions{}, view), pipeline.NewCollector(atWork),
 	}})+"/metrics")
 	metrics := make(map[string]string)
 	for _, line := range servedType.FindAllStringSubmatch(body, -1) {
@@ -82,7 +84,23 @@ func served(t *testing.T) map[string]string {
 }
 
 // elsewhere are metrics that are documented and not served without a cluster.
-var elsewhere = []string{"rest_client_requests_total", "informer_queued_items"}
+var elsewhere = []string{
+	"rest_client_requests_total", "informer_queued_items", "informer_processing_latency_seconds", "informer_store_resource_version",
+	"leader_election_master_status",
+}
+
+// atWork is a process of which everything can be said, with all reasons for a watch to
+// end.
+func atWork() pipeline.Numbers {
+	at, ends := time.Now(), map[string]int64{"closed": 1, "broken": 1, "expired": 1, "refused": 1, "malformed": 1, "stopped": 1}
+	return pipeline.Numbers{
+		At:        at,
+		Reflector: []pipeline.Reflector{{Resource: "pods", Connected: at, Ends: ends}},
+		Indexer:   []pipeline.Indexer{{Resource: "pods", Measured: true, Position: "1"}},
+		Workqueue: pipeline.Workqueue{Oldest: at},
+		Lease:     pipeline.Lease{Elected: true, Renewed: at},
+	}
+}
 
 // TestEveryMetricIsDocumented with its type and labels, and nothing else is.
 func TestEveryMetricIsDocumented(t *testing.T) {
@@ -111,7 +129,7 @@ func TestTheNumberOfSeriesIsAsDocumented(t *testing.T) {
 	}
 	v.Snapshot.Rows = v.Snapshot.Rows[:1]
 	text := ours(t, start(t, serve.Options{Metrics: []prometheus.Collector{
-		serve.NewRecorder(), serve.NewCollector(serve.CollectorOptions{}, func() serve.View { return v }),
+		serve.NewRecorder(), serve.NewCollector(serve.CollectorOptions{}, func() serve.View { return v }), pipeline.NewCollector(atWork),
 	}}))
 	got := map[string]int{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -122,11 +140,14 @@ func TestTheNumberOfSeriesIsAsDocumented(t *testing.T) {
 			got["for each resource and model"]++
 		case strings.Contains(line, `resource="nvidia.com/gpu"`):
 			got["for each resource"]++
+		case strings.Contains(line, `resource="pods"`):
+			got["for each watched resource, of which there are 6 at most"]++
 		default:
 			got["all else that is ours"]++
 		}
 	}
-	want := map[string]int{"for each node, resource and source": 6, "for each resource and model": 18, "for each resource": 27}
+	want := map[string]int{"for each node, resource and source": 6, "for each resource and model": 18, "for each resource": 27,
+		"for each watched resource, of which there are 6 at most": 21}
 	if got["all else that is ours"] >= 50 {
 		t.Errorf("%d others", got["all else that is ours"])
 	}
@@ -135,7 +156,8 @@ func TestTheNumberOfSeriesIsAsDocumented(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	docs := repository(t, "docs", "metrics.md")
-	for _, row := range []string{"| for each node, resource and source | 6 |", "| for each resource and model | 18 at most |", "| for each resource | 27 at most |", "| all else that is ours | fewer than 50 |"} {
+	for _, row := range []string{"| for each node, resource and source | 6 |", "| for each resource and model | 18 at most |", "| for each resource | 27 at most |", "| for each watched resource, of which there are 6 at most | 21 at most |",
+		"| all else that is ours | fewer than 50 |"} {
 		if !strings.Contains(docs, row) {
 			t.Errorf("docs/metrics.md lacks %q", row)
 		}

@@ -55,19 +55,29 @@ func (p *position) of(version string) string {
 	return version
 }
 
+// ahead reports whether more has been handed on than a store holds that has come to
+// version.
+func (p *position) ahead(version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed != "" && p.passed != version
+}
+
 // streams reports whether a watch begins with all there is. The versions of such
 // events are those of the objects, and no positions.
 func streams(o metav1.ListOptions) bool { return o.SendInitialEvents != nil && *o.SendInitialEvents }
 
 // track keeps the position of a watch by a typed client, and its bookmarks from the
-// reflector.
-func (p *position) track(inner apiwatch.Interface, initial bool) apiwatch.Interface {
-	t := &tracked{inner: inner, out: make(chan apiwatch.Event), stopped: make(chan struct{})}
+// reflector. It counts what comes by.
+func (p *position) track(inner apiwatch.Interface, initial bool, count *stats) apiwatch.Interface {
+	t := &tracked{inner: inner, out: make(chan apiwatch.Event), stopped: make(chan struct{}), stats: count, open: count.connect()}
 	go t.forward(p, initial)
 	return t
 }
 
 type tracked struct {
+	stats   *stats
+	open    *connection
 	inner   apiwatch.Interface
 	out     chan apiwatch.Event
 	once    sync.Once
@@ -77,6 +87,7 @@ type tracked struct {
 func (t *tracked) ResultChan() <-chan apiwatch.Event { return t.out }
 
 func (t *tracked) Stop() {
+	t.open.end(EndStopped) // if it has not ended by itself
 	t.once.Do(func() { close(t.stopped) })
 	t.inner.Stop()
 }
@@ -84,10 +95,16 @@ func (t *tracked) Stop() {
 // forward ends when the watch does, or when nobody listens any more.
 func (t *tracked) forward(p *position, initial bool) {
 	defer close(t.out)
+	defer t.open.end(EndClosed)
 	for event := range t.inner.ResultChan() {
 		object, err := meta.Accessor(event.Object)
+		if err != nil {
+			t.open.told(event.Object) // a Status
+		} else {
+			t.count(event)
+		}
 		switch {
-		case err != nil: // a Status
+		case err != nil:
 		case event.Type == apiwatch.Bookmark && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
 			initial = false
 			p.pass(object.GetResourceVersion())
@@ -103,4 +120,13 @@ func (t *tracked) forward(p *position, initial bool) {
 			return
 		}
 	}
+}
+
+func (t *tracked) count(event apiwatch.Event) {
+	if event.Type == apiwatch.Bookmark {
+		t.stats.bookmarks.Add(1)
+		return
+	}
+	t.stats.decoded.Add(1)
+	t.stats.handed(0)
 }

@@ -41,7 +41,7 @@ func TestPosition(t *testing.T) {
 func TestTrack(t *testing.T) {
 	var p position
 	inner := apiwatch.NewFake()
-	w := p.track(inner, true)
+	w := p.track(inner, true, &stats{})
 	of := func(version string, annotations map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: annotations}}
 	}

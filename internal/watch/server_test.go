@@ -31,8 +31,9 @@ type apiServer struct {
 	*httptest.Server
 	t            *testing.T
 	pods, nodes  []runtime.Object
-	json         bool // it has no protobuf
-	noWatchList  bool // it does not stream lists
+	json         bool                // it has no protobuf
+	noWatchList  bool                // it does not stream lists
+	change       func([]byte) []byte // what becomes of all it sends, if set
 	events       map[string]chan []byte
 	mu           sync.Mutex
 	lists        []string // queries of lists
@@ -48,7 +49,7 @@ func newAPIServer(t *testing.T, pods, nodes []runtime.Object, change func(*apiSe
 	for _, pod := range pods {
 		w.send(t, apiwatch.Added, pod)
 	}
-	s.podsAsFrames = w.Bytes()
+	s.podsAsFrames = s.changed(w.Bytes())
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -111,7 +112,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, kind string) {
 			out.send(s.t, apiwatch.Bookmark, &corev1.ConfigMap{ObjectMeta: end})
 		}
 	}
-	_, _ = w.Write(out.Bytes())
+	_, _ = w.Write(s.changed(out.Bytes()))
 	_ = http.NewResponseController(w).Flush()
 	for {
 		select {
@@ -154,7 +155,14 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, kind string) {
 		list = &corev1.ConfigMapList{ListMeta: meta}
 	}
 	w.Header().Set("Content-Type", s.contentType())
-	_, _ = w.Write(encode(s.t, list, s.json))
+	_, _ = w.Write(s.changed(encode(s.t, list, s.json)))
+}
+
+func (s *apiServer) changed(sent []byte) []byte {
+	if s.change == nil {
+		return sent
+	}
+	return s.change(sent)
 }
 
 // start watches the server until the test ends, and returns when all has synced.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,8 +33,12 @@ type source struct {
 type reach interface {
 	list(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-	// at is the position of a store that has come to a version.
+	// at is the position of a store that has come to a version, and behind whether more
+	// was handed on than it holds.
 	at(version string) string
+	behind(version string) bool
+	// numbers counts what comes by.
+	numbers() *stats
 }
 
 // typed reaches a resource with a typed client.
@@ -44,13 +49,24 @@ type typed[L runtime.Object] struct {
 	}
 	scope    func(*metav1.ListOptions) // nil for everything
 	position position
+	stats    stats
 }
 
 func (t *typed[L]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if t.scope != nil {
 		t.scope(&o)
 	}
-	return t.client.List(ctx, o)
+	list, err := t.client.List(ctx, o)
+	if err != nil || exact(o) {
+		return list, err
+	}
+	objects := int64(meta.LenList(list))
+	t.stats.handedOn.Add(objects)
+	t.stats.decoded.Add(objects)
+	if of, err := meta.ListAccessor(list); err == nil {
+		t.position.pass(of.GetResourceVersion())
+	}
+	return list, nil
 }
 
 func (t *typed[L]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
@@ -62,10 +78,14 @@ func (t *typed[L]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.In
 	if err != nil {
 		return nil, err
 	}
-	return t.position.track(w, streams(o)), nil
+	return t.position.track(w, streams(o), &t.stats), nil
 }
 
 func (t *typed[L]) at(version string) string { return t.position.of(version) }
+
+func (t *typed[L]) behind(version string) bool { return t.position.ahead(version) }
+
+func (t *typed[L]) numbers() *stats { return &t.stats }
 
 // group is a set of sources that begin and end together.
 type group struct {
@@ -116,6 +136,9 @@ func (s *source) observe(r reach) *cache.ListWatch {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := r.list(ctx, o)
 			s.note("list", err)
+			if err == nil && !exact(o) {
+				r.numbers().listed()
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
@@ -123,6 +146,9 @@ func (s *source) observe(r reach) *cache.ListWatch {
 			s.note("watch", err)
 			if err == nil {
 				s.watching.open()
+				if streams(o) {
+					r.numbers().listed()
+				}
 			}
 			return w, err
 		},
@@ -137,6 +163,7 @@ func (s *source) note(verb string, err error) {
 		return
 	}
 	s.failure = &SyncError{Resource: s.resource, Verb: verb, Err: err}
+	s.reach.numbers().failed(err)
 }
 
 // checks are done once the source is complete and stays current.

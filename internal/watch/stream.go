@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 )
 
 // stream turns the bytes of a watch into events of records, leaving out all that
@@ -26,12 +24,15 @@ import (
 // mentioned are passed over in the buffer of the connection. Of the others the
 // fields that are counted are decoded, by the types of the API, and the record is
 // made from those. An object that counted before and does so no more is handed on
-// as deleted.
+// as deleted. One that cannot be decoded is left out (undecodable.go).
 type stream[R record] struct {
 	*kind[R]
 	known    *known // nil if all are kept
 	position *position
 	initial  bool // until the bookmark that ends the initial events
+	stats    *stats
+	open     *connection // nil if nobody asks
+	logger   klog.Logger
 	body     io.ReadCloser
 	in       *bufio.Reader
 	json     *json.Decoder // for a server that has no protobuf
@@ -49,22 +50,30 @@ const (
 )
 
 func newStream[R record](k *kind[R], body io.ReadCloser, known *known, position *position) *stream[R] {
-	return &stream[R]{kind: k, body: body, known: known, position: position, in: bufio.NewReaderSize(body, bufferSize)}
+	return &stream[R]{kind: k, body: body, known: known, position: position, in: bufio.NewReaderSize(body, bufferSize), stats: &stats{}, logger: klog.Background()}
 }
 
 // Close ends the stream, and a Decode that waits for the next event.
-func (s *stream[R]) Close() { _ = s.body.Close() }
+func (s *stream[R]) Close() {
+	s.open.end(EndStopped) // if it has not ended by itself
+	_ = s.body.Close()
+}
 
 // Decode waits for the next event that counts.
 func (s *stream[R]) Decode() (apiwatch.EventType, runtime.Object, error) {
 	for {
 		event, object, err := s.next()
+		var out apiwatch.Event
+		var keep bool
+		if err == nil {
+			out, keep, err = s.read(event, object)
+		}
 		if err != nil {
+			s.open.end(endOf(err))
 			return "", nil, err
 		}
-		out, keep, err := s.read(event, object)
-		if err != nil || keep {
-			return out.Type, out.Object, err
+		if keep {
+			return out.Type, out.Object, nil
 		}
 	}
 }
@@ -156,6 +165,7 @@ func (s *stream[R]) read(event apiwatch.EventType, object []byte) (out apiwatch.
 	case apiwatch.Added, apiwatch.Modified, apiwatch.Deleted:
 		return s.change(event, object)
 	case apiwatch.Bookmark:
+		s.stats.bookmarks.Add(1)
 		r, version, end, err := s.bookmark(object)
 		if end {
 			s.initial = false
@@ -166,19 +176,36 @@ func (s *stream[R]) read(event apiwatch.EventType, object []byte) (out apiwatch.
 		return apiwatch.Event{Type: event, Object: r}, end, err
 	case apiwatch.Error:
 		status, err := decodeFully(object)
+		if err == nil {
+			s.open.told(status)
+		}
 		return apiwatch.Event{Type: event, Object: status}, true, err
 	}
 	return out, false, fmt.Errorf("%w: an event of type %q", errMalformed, event)
 }
 
 func (s *stream[R]) change(event apiwatch.EventType, object []byte) (out apiwatch.Event, keep bool, err error) {
-	r, id, counts, err := s.record(object)
-	if err != nil {
+	r, id, fate, err := s.record(object)
+	switch {
+	case err == nil:
+	case !isUndecodable(err):
 		return out, false, err
+	case event != apiwatch.Deleted:
+		s.leaveOut(id, object, err)
+		return out, false, nil
+	case len(id.name) > 0 && len(id.resourceVersion) > 0:
+		r = s.mark(id)
+	default:
+		// Nobody knows what is gone. A new list does not have it.
+		return out, false, fmt.Errorf("of what was deleted: %w", err)
+	}
+	s.stats.undecodable.cured(id)
+	if fate != passedOver {
+		s.stats.decoded.Add(1)
 	}
 	switch {
 	case s.known == nil:
-	case event != apiwatch.Deleted && counts:
+	case event != apiwatch.Deleted && fate == worthKeeping:
 		s.known.add(id)
 	case s.known.remove(id):
 		// Nobody's last state is left: handlers hear of a pod that is gone.
@@ -187,12 +214,23 @@ func (s *stream[R]) change(event apiwatch.EventType, object []byte) (out apiwatc
 		if !s.initial {
 			s.position.see(id.resourceVersion)
 		}
+		s.stats.drop(len(object))
 		return out, false, nil
 	}
 	if !s.initial {
 		s.position.pass(string(id.resourceVersion))
 	}
+	s.stats.handed(len(object))
 	return apiwatch.Event{Type: event, Object: r}, true, nil
+}
+
+// leaveOut passes by an object that cannot be decoded. The position moves on, so that
+// a watch that is taken up again does not meet it again.
+func (s *stream[R]) leaveOut(id identity, object []byte, err error) {
+	s.stats.undecodable.met(s.logger, s.resource, id, object, err)
+	if !s.initial {
+		s.position.see(id.resourceVersion)
+	}
 }
 
 // bookmark reads a bookmark. Only the one that ends the initial events is handed on.
@@ -205,7 +243,7 @@ func (s *stream[R]) bookmark(object []byte) (r R, version []byte, end bool, err 
 		}
 		id = identityOf(obj)
 	} else {
-		message, err := s.open(object, "")
+		message, err := s.unwrap(object, "")
 		if err != nil {
 			return r, nil, false, err
 		}
@@ -217,108 +255,4 @@ func (s *stream[R]) bookmark(object []byte) (r R, version []byte, end bool, err 
 		r = s.mark(identity{resourceVersion: id.resourceVersion})
 	}
 	return r, id.resourceVersion, end, nil
-}
-
-// record makes a record of an object, if it counts. It needs none to know that one
-// without evidence does not.
-func (s *stream[R]) record(object []byte) (r R, id identity, counts bool, err error) {
-	if s.json != nil {
-		obj, err := decodeFully(object)
-		if err != nil {
-			return r, id, false, err
-		}
-		r, err = s.trim(obj)
-		return r, identityOf(obj), err == nil && s.keeps(r), err
-	}
-	message, err := s.open(object, "")
-	if err != nil {
-		return r, id, false, err
-	}
-	return s.decodeMessage(message, &s.scratch)
-}
-
-// open takes an object of this kind, or of a list of it, out of its envelope.
-func (k *kind[R]) open(object []byte, suffix string) (message []byte, err error) {
-	name, message, err := readObject(object)
-	if base, ok := bytes.CutSuffix(name, []byte(suffix)); err == nil && (!ok || string(base) != k.name) {
-		err = fmt.Errorf("%w: the API server sent a %s among %s", errMalformed, name, k.resource)
-	}
-	return message, err
-}
-
-// decodeMessage makes a record of an object's bytes, if it counts. What was cut is
-// left in scratch.
-func (k *kind[R]) decodeMessage(message []byte, scratch *[]byte) (r R, id identity, counts bool, err error) {
-	if id, err = readIdentity(message); err != nil {
-		return r, id, false, err
-	}
-	if k.evidence != nil {
-		if found, err := k.evidence.inObject(message); err != nil || !found {
-			return r, id, false, err
-		}
-	}
-	cut, err := k.shape.cut((*scratch)[:0], message)
-	if err == nil {
-		*scratch = cut
-		r, err = k.decode(cut)
-	}
-	if err != nil {
-		return r, id, false, fmt.Errorf("decode %s %s/%s: %w", k.name, id.namespace, id.name, err)
-	}
-	return r, id, k.keeps(r), nil
-}
-
-func (k *kind[R]) keeps(r R) bool { return k.counts == nil || k.counts(r) }
-
-// decodeFully decodes an object as any client does.
-func decodeFully(object []byte) (runtime.Object, error) {
-	return runtime.Decode(scheme.Codecs.UniversalDeserializer(), object)
-}
-
-func identityOf(obj runtime.Object) (id identity) {
-	if o, ok := obj.(metav1.Object); ok {
-		id = identity{[]byte(o.GetNamespace()), []byte(o.GetName()), []byte(o.GetResourceVersion())}
-	}
-	return id
-}
-
-// known has the objects that have been handed on and not been deleted since. Only
-// those can stop counting; of all others a change is no event. It has more of them
-// at most, never less: of what it has and the indexer has not, a delete is handed on
-// for nothing.
-//
-// It holds a hash of the name, not the name, which would be as large as a record.
-// That two have the same, and one of them is missed when it stops counting without
-// being deleted, happens once in 2^64 pairs.
-type known struct {
-	mu     sync.Mutex
-	seed   maphash.Seed
-	hashes map[uint64]struct{}
-}
-
-func newKnown() *known { return &known{seed: maphash.MakeSeed(), hashes: make(map[uint64]struct{})} }
-
-func (k *known) hash(id identity) uint64 {
-	var h maphash.Hash
-	h.SetSeed(k.seed)
-	_, _ = h.Write(id.namespace)
-	_ = h.WriteByte('/')
-	_, _ = h.Write(id.name)
-	return h.Sum64()
-}
-
-func (k *known) add(id identity) {
-	hash := k.hash(id)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.hashes[hash] = struct{}{}
-}
-
-func (k *known) remove(id identity) (had bool) {
-	hash := k.hash(id)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, had = k.hashes[hash]
-	delete(k.hashes, hash)
-	return had
 }

@@ -1,0 +1,47 @@
+package watch
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+// known has the objects that have been handed on and not been deleted since. Only
+// those can stop counting; of all others a change is no event. It has more of them
+// at most, never less: of what it has and the indexer has not, a delete is handed on
+// for nothing.
+//
+// It holds a hash of the name, not the name, which would be as large as a record.
+// That two have the same, and one of them is missed when it stops counting without
+// being deleted, happens once in 2^64 pairs.
+type known struct {
+	mu     sync.Mutex
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+}
+
+func newKnown() *known { return &known{seed: maphash.MakeSeed(), hashes: make(map[uint64]struct{})} }
+
+func (k *known) hash(id identity) uint64 {
+	var h maphash.Hash
+	h.SetSeed(k.seed)
+	_, _ = h.Write(id.namespace)
+	_ = h.WriteByte('/')
+	_, _ = h.Write(id.name)
+	return h.Sum64()
+}
+
+func (k *known) add(id identity) {
+	hash := k.hash(id)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.hashes[hash] = struct{}{}
+}
+
+func (k *known) remove(id identity) (had bool) {
+	hash := k.hash(id)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, had = k.hashes[hash]
+	delete(k.hashes, hash)
+	return had
+}
