@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/version"
 )
 
 // protobuf is half the size of JSON and a third of the work to decode.
@@ -76,6 +78,6 @@ func tune(config *rest.Config, o *Options) *rest.Config {
 	c.AcceptContentTypes = protobuf + ",application/json"
 	c.QPS, c.Burst = o.QPS, o.Burst
 	c.DisableCompression = !o.Compression
-	c.UserAgent = "gpu-summary-controller/" + Version()
+	c.UserAgent = "gpu-summary-controller/" + version.String()
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/queue"
 	"github.com/gpu-summary/gpu-summary-controller/internal/reconcile"
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve"
+	pipelinepage "github.com/gpu-summary/gpu-summary-controller/internal/serve/pipeline"
+	"github.com/gpu-summary/gpu-summary-controller/internal/version"
 	"github.com/gpu-summary/gpu-summary-controller/internal/watch"
 )
 
@@ -37,7 +40,7 @@ func Run(ctx context.Context, o *Options) error {
 		o.Namespace = c.namespace
 	}
 	o.LeaderElect = Choice{decided: true, yes: o.LeaderElect.or(c.inside)}
-	klog.FromContext(ctx).Info("Starting gpu-summary-controller", "version", Version(), "go", runtime.Version())
+	klog.FromContext(ctx).Info("Starting gpu-summary-controller", "version", version.String(), "go", runtime.Version())
 	klog.FromContext(ctx).Info("Using cluster", "server", c.config.Host, "found", c.source())
 	return Control(ctx, c.config, o)
 }
@@ -49,6 +52,7 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 	tuned := tune(config, o)
 	tuned.Wrap(show.recorder.CountBytes)
 	tuned.Wrap(show.pulse.Wrap)
+	tuned.Wrap(show.trouble.Wrap)
 	client, err := kubernetes.NewForConfig(tuned)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
@@ -65,8 +69,13 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 		return err
 	}
 	show.leading = turn.leading
+	show.attach(informers)
+	inside := newInside(informers, q, turn, show, o)
+	handlers, layout := show.handlers(o)
+	maps.Copy(handlers, pipelinepage.Handlers(layout, inside.numbers))
 	serving := serve.Options{
-		Address: o.HTTPAddress, Ready: conditions(informers), Metrics: show.metrics(o), Profiling: o.Profiling,
+		Address: o.HTTPAddress, Ready: conditions(informers), Profiling: o.Profiling, Handlers: handlers,
+		Metrics: append(show.metrics(o), pipelinepage.NewCollector(inside.numbers)),
 		Live: func() map[string]error {
 			return map[string]error{"pass": show.pass.Check(), "lease": turn.health(o)}
 		},
@@ -78,21 +87,21 @@ func Control(ctx context.Context, config *rest.Config, o *Options) error {
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Serving", "address", server.URL(), "paths", []string{"/metrics", "/livez", "/readyz"}, "auth", o.httpAuth())
+	klog.FromContext(ctx).Info("Serving", "address", server.URL(), "paths", []string{"/", "/api/v1/", "/metrics", "/livez", "/readyz"}, "auth", o.httpAuth())
 	if o.Serving != nil {
 		o.Serving(server.Address())
 	}
 	return pipeline{
-		server: server, informers: informers, queue: q, turn: turn,
+		server: server, informers: informers, queue: q, turn: turn, remember: show.remember,
 		reconcile: func(term int64) (reconcile.Func, *publish.Events) {
 			publication := o.publication()
 			publication.Term = term
 			publisher := publish.New(client.CoreV1(), publication, informers)
 			events := o.events(client, publisher)
-			return show.timed(reconcile.New(told(reconcile.Options{
+			return inside.passes.timed(show.timed(reconcile.New(told(reconcile.Options{
 				Observe: informers.World,
-				Publish: show.shown(publisher),
-			}, events)).Reconcile), events
+				Publish: inside.passes.published(show.shown(publisher)),
+			}, events)).Reconcile)), events
 		},
 		advise: func(ctx context.Context) string { return preflight.Advise(ctx, client, o.needs()) },
 	}.run(ctx, o)
@@ -137,6 +146,7 @@ type pipeline struct {
 	turn      leadership
 	reconcile func(term int64) (reconcile.Func, *publish.Events)
 	advise    func(context.Context) string
+	remember  func(context.Context)
 }
 
 // run starts what every replica does, and once the caches are complete waits for its
@@ -154,6 +164,7 @@ func (p pipeline) run(parent context.Context, o *Options) error {
 		}
 	})
 	wg.Go(func() { p.informers.Run(ctx) })
+	wg.Go(func() { p.remember(ctx) })
 
 	err := p.waitForSync(ctx, o.CacheSyncTimeout)
 	if err == nil {

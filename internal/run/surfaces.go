@@ -13,6 +13,8 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/queue"
 	"github.com/gpu-summary/gpu-summary-controller/internal/reconcile"
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve"
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/api"
+	"github.com/gpu-summary/gpu-summary-controller/internal/version"
 	"github.com/gpu-summary/gpu-summary-controller/internal/watch"
 )
 
@@ -21,8 +23,11 @@ import (
 type surfaces struct {
 	recorder *serve.Recorder
 	pulse    *watch.Pulse
+	trouble  *trouble
 	pass     *serve.Progress
 	leading  func() bool
+	demand   *onDemand
+	history  api.History
 
 	mu       sync.Mutex
 	snapshot *count.Snapshot
@@ -31,7 +36,7 @@ type surfaces struct {
 
 func newSurfaces() *surfaces {
 	return &surfaces{
-		recorder: serve.NewRecorder(), pulse: watch.NewPulse(),
+		recorder: serve.NewRecorder(), pulse: watch.NewPulse(), trouble: newTrouble(),
 		pass:    serve.NewProgress("a pass has been running", serve.StuckAfter),
 		leading: func() bool { return false },
 	}
@@ -42,6 +47,7 @@ func (s *surfaces) took(snap *count.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshot, s.taken = snap, time.Now()
+	s.history.Add(s.taken, snap)
 }
 
 func (s *surfaces) view() serve.View {
@@ -52,7 +58,7 @@ func (s *surfaces) view() serve.View {
 
 func (s *surfaces) metrics(o *Options) []prometheus.Collector {
 	return []prometheus.Collector{
-		serve.NewCollector(serve.CollectorOptions{Version: Version(), OmitNodes: !o.MetricsPerNode}, s.view), s.recorder,
+		serve.NewCollector(serve.CollectorOptions{Version: version.String(), OmitNodes: !o.MetricsPerNode}, s.view), s.recorder,
 	}
 }
 

@@ -62,6 +62,9 @@ type gate struct {
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.head(w.Header())
+	if g.login(w, r) {
+		return
+	}
 	if status := g.formal(r); status != http.StatusOK {
 		refuse(w, status)
 		return
@@ -71,6 +74,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if status := verdict(g.auth, r).status(); status != http.StatusOK {
+		if g.auth != nil && browses(r) {
+			form(w, r, status, said(r, status), r.URL.RequestURI())
+			return
+		}
 		refuse(w, status)
 		return
 	}
@@ -139,7 +146,7 @@ func verdict(auth Auth, r *http.Request) Verdict {
 	if auth == nil {
 		return Allowed
 	}
-	token := bearer(r.Header)
+	token := credential(r)
 	if token == "" {
 		return Unauthenticated
 	}

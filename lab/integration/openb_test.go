@@ -68,8 +68,9 @@ func checkLoaded(t *testing.T, cluster *load.Cluster) {
 	first.stop()
 
 	e.must(e.client.CoreV1().ConfigMaps(e.namespace).Delete(context.Background(), "gpu-summary", metav1.DeleteOptions{}))
-	e.start()
+	second := e.start()
 	e.eventually("every row to equal the recount after a restart", func() error { return e.equals(want) })
+	e.faces(second, cluster, want)
 }
 
 func (e *env) equals(want load.Totals) error {

@@ -1,0 +1,54 @@
+package page
+
+import (
+	"html/template"
+	"strconv"
+	"time"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+)
+
+// Funcs are for the templates of pages.
+var Funcs = template.FuncMap{
+	"number":  number[int64],
+	"whole":   number[int],
+	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"clock":   func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05 UTC") },
+	"ago":     func(then, now time.Time) string { return age(now.Sub(then)) },
+	"plural":  plural,
+	"words":   count.State.Words,
+}
+
+// number groups the digits of large numbers by thousands.
+func number[N int | int64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// plural says "1 node" or "2 nodes".
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return number(n) + " " + what
+}
+
+// age says how long a time is, as the script does.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + " s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + " days"
+}
