@@ -85,7 +85,8 @@ func (j Job) announce(out io.Writer, packages int) {
 // stale asks the go command which packages are not in its cache. It downloads the
 // modules if need be.
 func (j Job) stale(ctx context.Context, module string, out io.Writer) (map[string]bool, error) {
-	args := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, j.Flags...)
+	// The mains are linked each time; that is no compiling.
+	args := append([]string{"list", "-deps", "-f", `{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`}, j.Flags...)
 	cmd := Go(ctx, module, append(args, j.Mains...)...)
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
@@ -108,10 +109,7 @@ func (j Job) stale(ctx context.Context, module string, out io.Writer) (map[strin
 	}
 	stale := map[string]bool{}
 	for name := range strings.FieldsSeq(stdout.String()) {
-		// The mains are linked each time; that is no compiling.
-		if !strings.HasPrefix(name, modulePath+"/cmd/") {
-			stale[name] = true
-		}
+		stale[name] = true
 	}
 	return stale, nil
 }

@@ -21,62 +21,104 @@ type Binaries struct {
 // minutes and is shown on progress (nil is silent). They are kept in the user's
 // cache directory, once for all checkouts that would build the same.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	entry, err := controlPlane.build(ctx, progress)
+	if err != nil {
+		return Binaries{}, err
+	}
+	return binariesIn(entry), nil
+}
+
+func binariesIn(entry string) Binaries {
+	return Binaries{ControlPlane: filepath.Join(entry, "controlplane"), KWOK: filepath.Join(entry, "kwok")}
+}
+
+// NodeBinaries are the paths of the programs of a real node.
+type NodeBinaries struct {
+	Kubelet string // and kube-proxy
+	Keeper  string // which makes the node's namespaces and clears up after it
+	Pause   string // what holds the namespaces of each pod
+}
+
+// BuildNode is Build for the programs of a real node.
+func BuildNode(ctx context.Context, progress io.Writer) (NodeBinaries, error) {
+	entry, err := nodePrograms.build(ctx, progress)
+	if err != nil {
+		return NodeBinaries{}, err
+	}
+	return NodeBinaries{
+		Kubelet: filepath.Join(entry, "kubelet"),
+		Keeper:  filepath.Join(entry, "kubelet-keeper"),
+		Pause:   filepath.Join(entry, "kubelet-pause"),
+	}, nil
+}
+
+// build returns the directory of the programs.
+func (p programs) build(ctx context.Context, progress io.Writer) (string, error) {
 	if progress == nil {
 		progress = io.Discard
 	}
 	module, err := compile.Module()
 	if err != nil {
-		return Binaries{}, err
+		return "", err
 	}
-	key, err := buildKey(ctx, module)
+	key, err := p.key(ctx, module)
 	if err != nil {
-		return Binaries{}, err
+		return "", err
 	}
 	cache, err := cacheDir()
 	if err != nil {
-		return Binaries{}, err
+		return "", err
 	}
-	entry := filepath.Join(cache, KubernetesVersion+"-"+key)
-	if built, ok := lookUp(entry); ok {
-		return built, nil
+	entry := filepath.Join(cache, p.prefix+key)
+	if p.builtIn(entry) {
+		return entry, nil
 	}
-	return buildInto(ctx, cache, entry, module, progress)
+	return entry, p.buildInto(ctx, cache, entry, module, progress)
 }
 
 // buildInto compiles under a lock: of two labs that need the same binaries the
 // second waits and then finds them.
-func buildInto(ctx context.Context, cache, entry, module string, progress io.Writer) (Binaries, error) {
+func (p programs) buildInto(ctx context.Context, cache, entry, module string, progress io.Writer) error {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return Binaries{}, fmt.Errorf("make cache directory: %w", err)
+		return fmt.Errorf("make cache directory: %w", err)
 	}
 	lock, err := waitLock(ctx, filepath.Join(cache, "build.lock"), func() {
-		fmt.Fprintln(progress, "another lab is building the control plane: waiting for it")
+		fmt.Fprintf(progress, "another lab is building the %s: waiting for it\n", p.job.Name)
 	})
 	if err != nil {
-		return Binaries{}, err
+		return err
 	}
 	defer lock.Close()
-	if built, ok := lookUp(entry); ok {
-		return built, nil
+	if p.builtIn(entry) {
+		return nil
 	}
 	temp, err := newBuildDir(cache)
 	if err != nil {
-		return Binaries{}, err
+		return err
 	}
 	defer os.RemoveAll(temp)
-	if err := controlPlane.Into(ctx, module, temp, progress); err != nil {
-		return Binaries{}, err
+	if err := p.job.Into(ctx, module, temp, progress); err != nil {
+		return err
 	}
 	// Renamed as a whole, so that an entry is never half there.
 	if err := os.Rename(temp, entry); err != nil {
-		return Binaries{}, fmt.Errorf("store binaries: %w", err)
+		return fmt.Errorf("store binaries: %w", err)
 	}
-	prune(cache, entry)
-	built, ok := lookUp(entry)
-	if !ok {
-		return Binaries{}, fmt.Errorf("build control plane: no binaries in %s afterwards", entry)
+	p.prune(cache, entry)
+	if !p.builtIn(entry) {
+		return fmt.Errorf("build %s: no binaries in %s afterwards", p.job.Name, entry)
 	}
-	return built, nil
+	return nil
+}
+
+// builtIn reports whether all programs are in the directory.
+func (p programs) builtIn(entry string) bool {
+	for _, main := range p.job.Mains {
+		if _, err := os.Stat(filepath.Join(entry, filepath.Base(main))); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 const buildPrefix = ".build-"
@@ -101,23 +143,10 @@ func newBuildDir(cache string) (string, error) {
 	return temp, writeSecret(filepath.Join(temp, lockName), nil)
 }
 
-func lookUp(entry string) (Binaries, bool) {
-	b := Binaries{
-		ControlPlane: filepath.Join(entry, "controlplane"),
-		KWOK:         filepath.Join(entry, "kwok"),
-	}
-	for _, path := range []string{b.ControlPlane, b.KWOK} {
-		if _, err := os.Stat(path); err != nil {
-			return Binaries{}, false
-		}
-	}
-	return b, true
-}
-
-// prune removes the other builds of this Kubernetes version (250 MB each) that
+// prune removes the other builds of these programs (up to 250 MB each) that
 // no running plane holds. It does what it can.
-func prune(cache, keep string) {
-	entries, err := filepath.Glob(filepath.Join(cache, KubernetesVersion+"-*"))
+func (p programs) prune(cache, keep string) {
+	entries, err := filepath.Glob(filepath.Join(cache, p.prefix+"*"))
 	if err != nil {
 		return
 	}
@@ -134,11 +163,16 @@ func prune(cache, keep string) {
 	}
 }
 
-// hold takes a share in the binaries' cache entry, so that prune leaves them
+// Hold keeps the binaries in the cache until the file is closed, which may be nil.
+func (b NodeBinaries) Hold() *os.File { return holdEntry(filepath.Dir(b.Kubelet)) }
+
+func (b Binaries) hold() *os.File { return holdEntry(filepath.Dir(b.ControlPlane)) }
+
+// holdEntry takes a share in the binaries' cache entry, so that prune leaves them
 // alone as long as a component may be restarted. Binaries from elsewhere have
 // no lock, and nobody removes them.
-func (b Binaries) hold() *os.File {
-	lock, err := os.Open(filepath.Join(filepath.Dir(b.ControlPlane), lockName))
+func holdEntry(entry string) *os.File {
+	lock, err := os.Open(filepath.Join(entry, lockName))
 	if err != nil {
 		return nil
 	}

@@ -50,10 +50,10 @@ func TestBuildOnceThenFindAndPrune(t *testing.T) {
 
 	entry := filepath.Join(cache, KubernetesVersion+"-new")
 	var out bytes.Buffer
-	built, err := buildInto(t.Context(), cache, entry, module, &out)
-	if err != nil {
+	if err := controlPlane.buildInto(t.Context(), cache, entry, module, &out); err != nil {
 		t.Fatal(err)
 	}
+	built := binariesIn(entry)
 	for _, path := range []string{built.ControlPlane, built.KWOK} {
 		if said, err := exec.Command(path).CombinedOutput(); err != nil || string(said) != "built\n" {
 			t.Errorf("run %s: %q, %v", path, said, err)
@@ -66,7 +66,7 @@ func TestBuildOnceThenFindAndPrune(t *testing.T) {
 	}
 
 	out.Reset()
-	if _, err := buildInto(t.Context(), cache, entry, module, &out); err != nil || out.Len() > 0 {
+	if err := controlPlane.buildInto(t.Context(), cache, entry, module, &out); err != nil || out.Len() > 0 {
 		t.Errorf("second build: %v, says %q; want silence", err, out.String())
 	}
 }
@@ -75,7 +75,7 @@ func TestFailedBuildShowsTheCompilersWords(t *testing.T) {
 	module := fakeModule(t, "package main\n\nfunc main() { undefinedFunction() }\n")
 	cache := t.TempDir()
 	var out bytes.Buffer
-	_, err := buildInto(t.Context(), cache, filepath.Join(cache, KubernetesVersion+"-x"), module, &out)
+	err := controlPlane.buildInto(t.Context(), cache, filepath.Join(cache, KubernetesVersion+"-x"), module, &out)
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
 		t.Errorf("error %v, want the compiler's", err)
 	}
@@ -89,7 +89,7 @@ func TestKeyFollowsWhatIsBuilt(t *testing.T) {
 	module := fakeModule(t, "package main\n\nfunc main() {}\n")
 	key := func() string {
 		t.Helper()
-		key, err := buildKey(t.Context(), module)
+		key, err := controlPlane.key(t.Context(), module)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,6 +106,34 @@ func TestKeyFollowsWhatIsBuilt(t *testing.T) {
 		put(t, filepath.Join(module, path), "// changed\nmodule "+labModule+"\n")
 		if key() == before {
 			t.Errorf("the key does not change with %s", path)
+		}
+	}
+}
+
+// TestNodeIsBuiltByItself: what only a real node needs makes nobody link the control
+// plane again, and the other way round.
+func TestNodeIsBuiltByItself(t *testing.T) {
+	module := fakeModule(t, "package main\n\nfunc main() {}\n")
+	key := func(p programs) string {
+		t.Helper()
+		key, err := p.key(t.Context(), module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	for path, changes := range map[string]*programs{
+		"cmd/kubelet/main.go":        &nodePrograms,
+		"cmd/kubelet-keeper/main.go": &nodePrograms,
+		"realnode/keeper/keep.go":    &nodePrograms,
+		"cmd/kwok/main.go":           &controlPlane,
+	} {
+		before := map[*programs]string{&nodePrograms: key(nodePrograms), &controlPlane: key(controlPlane)}
+		put(t, filepath.Join(module, path), "// changed\n")
+		for p, was := range before {
+			if changed := key(*p) != was; changed != (p == changes) {
+				t.Errorf("%s changes the key of the %s: %t", path, p.job.Name, changed)
+			}
 		}
 	}
 }

@@ -12,28 +12,51 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/lab/compile"
 )
 
-// controlPlane is what Build compiles; madeFrom is everything in this module that
-// it is made from (all else comes from modules that go.sum pins).
+// programs are built and kept together.
+type programs struct {
+	job compile.Job
+	// prefix begins the names of their entries in the cache.
+	prefix string
+	// madeFrom is everything in this module that they are made from (all else comes
+	// from modules that go.sum pins).
+	madeFrom []string
+}
+
+// controlPlane is what Build compiles, nodePrograms what BuildNode does.
 var (
-	controlPlane = compile.Job{
-		Name:  "control plane",
-		Of:    "Kubernetes " + KubernetesVersion + " and KWOK " + KWOKVersion,
-		Long:  "about 12 minutes on two cores; once built, a start takes seconds",
-		Mains: []string{"./cmd/controlplane", "./cmd/kwok"},
-		Flags: buildFlags(),
+	controlPlane = programs{
+		job: compile.Job{
+			Name:  "control plane",
+			Of:    "Kubernetes " + KubernetesVersion + " and KWOK " + KWOKVersion,
+			Long:  "about 12 minutes on two cores; once built, a start takes seconds",
+			Mains: []string{"./cmd/controlplane", "./cmd/kwok"},
+			Flags: buildFlags(),
+		},
+		prefix:   KubernetesVersion + "-",
+		madeFrom: []string{"cmd/controlplane/*.go", "cmd/kwok/*.go", "plane/tether/*.go", "go.mod", "go.sum"},
 	}
-	madeFrom = []string{"cmd/controlplane/*.go", "cmd/kwok/*.go", "plane/tether/*.go", "go.mod", "go.sum"}
+	nodePrograms = programs{
+		job: compile.Job{
+			Name:  "node",
+			Of:    "kubelet and kube-proxy " + KubernetesVersion,
+			Long:  "about two minutes on two cores after the control plane",
+			Mains: []string{"./cmd/kubelet", "./cmd/kubelet-keeper", "./cmd/kubelet-pause"},
+			Flags: buildFlags(),
+		},
+		prefix:   "node-" + KubernetesVersion + "-",
+		madeFrom: []string{"cmd/kubelet*/*.go", "realnode/keeper/*.go", "plane/tether/*.go", "go.mod", "go.sum"},
+	}
 )
 
-// buildKey identifies what a build would give: same key, same binaries.
-func buildKey(ctx context.Context, module string) (string, error) {
+// key identifies what a build would give: same key, same binaries.
+func (p programs) key(ctx context.Context, module string) (string, error) {
 	hash := sha256.New()
 	env, err := compile.Go(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if err != nil {
-		return "", fmt.Errorf("run go, which builds the control plane: %w", compile.Explain(err))
+		return "", fmt.Errorf("run go, which builds the %s: %w", p.job.Name, compile.Explain(err))
 	}
 	fmt.Fprintf(hash, "%s %s %q %s", KubernetesVersion, KWOKVersion, buildFlags(), env)
-	for _, pattern := range madeFrom {
+	for _, pattern := range p.madeFrom {
 		paths, err := filepath.Glob(filepath.Join(module, pattern))
 		if err != nil {
 			return "", fmt.Errorf("list sources: %w", err)

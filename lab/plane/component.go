@@ -37,7 +37,7 @@ type Component struct {
 	// before prepares what this component needs each time it starts.
 	before func(context.Context) error
 
-	spawn *spawner
+	spawn func(*exec.Cmd) error
 	// ended is told of an end nobody asked for.
 	ended func(*ExitError)
 
@@ -187,7 +187,7 @@ func (c *Component) launch() error {
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Dir, cmd.Env = c.dir, append([]string(nil), c.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := c.spawn.start(cmd); err != nil {
+	if err := c.spawn(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}

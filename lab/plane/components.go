@@ -51,6 +51,9 @@ func (p *Plane) newAPIServer(name string, more []string) (*Component, error) {
 		return nil, err
 	}
 	flags := apiserverFlags(p.files, port, p.etcdURL)
+	if p.options.RealNode {
+		flags = append(flags, apiserverNodeFlags(p.files, name)...)
+	}
 	if p.options.Audit {
 		flags = append(flags, auditFlags(p.files, p.files.auditLog(name))...)
 	}
@@ -86,7 +89,7 @@ func (p *Plane) newKWOK() (*Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := p.newComponent(KWOK, KWOK, httpURL(port), kwokFlags(p.files, port))
+	c := p.newComponent(KWOK, KWOK, httpURL(port), kwokFlags(p.files, port, p.options.RealNode))
 	c.probe = p.get(c.url + "/healthz")
 	c.before = func(ctx context.Context) error {
 		if c.current() == nil {
@@ -115,7 +118,7 @@ func (p *Plane) newComponent(name, kind, url string, flags []string) *Component 
 		dir:   p.files.dir,
 		log:   p.files.log(name),
 		url:   url,
-		spawn: p.spawn,
+		spawn: p.spawn.start,
 		ended: p.report,
 		turn:  make(chan struct{}, 1),
 	}
@@ -194,5 +197,11 @@ func portTaken(err error) bool {
 	return errors.As(err, &exit) && strings.Contains(exit.Tail, "address already in use")
 }
 
-// rank is the component's place in the order of dependence.
-func (c *Component) rank() int { return slices.Index(startOrder, c.kind) }
+// rank is the component's place in the order of dependence: what was added (Add)
+// depends on everything else.
+func (c *Component) rank() int {
+	if i := slices.Index(startOrder, c.kind); i >= 0 {
+		return i
+	}
+	return len(startOrder)
+}

@@ -22,6 +22,9 @@ func (f files) serviceAccountKey() string    { return filepath.Join(f.certs(), "
 func (f files) serviceAccountPublic() string { return filepath.Join(f.certs(), "sa.pub") }
 func (f files) stages() string               { return filepath.Join(f.dir, "stages.yaml") }
 func (f files) auditPolicy() string          { return filepath.Join(f.dir, "audit-policy.yaml") }
+func (f files) kubeletClientCert() string    { return filepath.Join(f.certs(), "kubelet-client.crt") }
+func (f files) kubeletClientKey() string     { return filepath.Join(f.certs(), "kubelet-client.key") }
+func (f files) egress() string               { return filepath.Join(f.dir, "egress.yaml") }
 func (f files) logs() string                 { return filepath.Join(f.dir, "logs") }
 func (f files) log(name string) string       { return filepath.Join(f.logs(), name+".log") }
 func (f files) temp() string                 { return filepath.Join(f.dir, "tmp") }

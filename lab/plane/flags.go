@@ -144,11 +144,16 @@ func clientFlags(f files, name string, port int) []string {
 	}
 }
 
-func kwokFlags(f files, port int) []string {
+func kwokFlags(f files, port int, realNode bool) []string {
+	manage := "--manage-all-nodes=true"
+	if realNode {
+		// KWOK takes no selector to select what has no label at all.
+		manage = "--manage-nodes-with-label-selector=!" + RealNodeLabel
+	}
 	return []string{
 		"--kubeconfig=" + f.kubeconfig(KWOK),
 		"--config=" + f.stages(),
-		"--manage-all-nodes=true",
+		manage,
 		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
 		"--cidr=" + podCIDR,
 		fmt.Sprintf("--server-address=%s:%d", loopback, port),

@@ -26,6 +26,9 @@ type Options struct {
 	// Audit lets kube-apiserver write every request (who, what, which object)
 	// to audit.log in the state directory.
 	Audit bool
+	// RealNode makes the plane ready for a node with a kubelet (package realnode).
+	// KWOK leaves that one alone, and with it all nodes that have no label.
+	RealNode bool
 }
 
 // check finds misspelt names before anything is started.
@@ -38,6 +41,9 @@ func (o Options) check() error {
 		if name == Etcd || name == APIServer {
 			return fmt.Errorf("leave out %s: nothing works without it", name)
 		}
+	}
+	if o.RealNode && !o.wants(ControllerManager) {
+		return fmt.Errorf("leave out %s: a real node takes no pods without it", ControllerManager)
 	}
 	for name := range o.ExtraFlags {
 		if !slices.Contains(startOrder, name) {

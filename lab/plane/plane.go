@@ -90,6 +90,11 @@ func newPlane(o Options) (*Plane, error) {
 	if err := p.files.writeStatic(ca); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
+	if o.RealNode {
+		if err := p.files.writeForNode(ca); err != nil {
+			return nil, errors.Join(err, p.Stop())
+		}
+	}
 	p.inUse = o.Binaries.hold()
 	if p.spawn, err = startSpawner(); err != nil {
 		return nil, errors.Join(err, p.Stop())

@@ -15,6 +15,6 @@ func main() {
 		Use:   "lab",
 		Short: "A real Kubernetes control plane to run the GPU summary controller on",
 	}
-	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand(), newBenchCommand())
+	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand(), newBenchCommand(), newKubectlCommand())
 	os.Exit(command.Run("lab", root))
 }

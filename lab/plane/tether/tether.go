@@ -22,6 +22,17 @@ const EnvFD = "GPU_SUMMARY_LAB_TETHER_FD"
 // Hold ties this process to its parent; call it first in main. Without the
 // variable, as when started by hand, it does nothing.
 func Hold() {
+	// No orderly shutdown: with the lab gone there is nobody to keep state for,
+	// and a component waiting for a peer that also ends would linger.
+	OnEnd(func() {
+		fmt.Fprintln(os.Stderr, "the process that started this one is gone: exiting")
+		os.Exit(1)
+	})
+}
+
+// OnEnd is Hold for a process that has to clean up: end is called, in a goroutine
+// of its own, when the parent is gone.
+func OnEnd(end func()) {
 	value, ok := os.LookupEnv(EnvFD)
 	if !ok {
 		return
@@ -35,14 +46,10 @@ func Hold() {
 	// neither see the variable nor inherit the pipe.
 	os.Unsetenv(EnvFD)
 	syscall.CloseOnExec(fd)
-	go wait(os.NewFile(uintptr(fd), "tether"))
-}
-
-func wait(line *os.File) {
-	// Nothing is ever written, so this returns at the end of the file only.
-	_, _ = line.Read(make([]byte, 1))
-	fmt.Fprintln(os.Stderr, "the process that started this one is gone: exiting")
-	// No orderly shutdown: with the lab gone there is nobody to keep state for,
-	// and a component waiting for a peer that also ends would linger.
-	os.Exit(1)
+	line := os.NewFile(uintptr(fd), "tether")
+	go func() {
+		// Nothing is ever written, so this returns at the end of the file only.
+		_, _ = line.Read(make([]byte, 1))
+		end()
+	}()
 }

@@ -1,0 +1,185 @@
+package realnode
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
+)
+
+// helperReport is what the helper tells about itself on its standard output.
+type helperReport struct {
+	Namespace string // of the node's processes, as /proc has it
+	Network   string // the node's network namespace
+	Group     string // control group
+	Dir       string // of the node
+	Keeper    int    // process ids
+	First     int
+}
+
+// helper starts a plane with a node and a pod on it, pauses the kubelet and waits to be
+// killed. The long name of its directory is one that no socket can have.
+func helper() {
+	report, err := startHelped(context.Background())
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(report)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	select {}
+}
+
+func startHelped(ctx context.Context) (helperReport, error) {
+	dir := filepath.Join(os.Getenv(helperEnv), strings.Repeat("long/", 25))
+	p, err := plane.Start(ctx, plane.Options{Dir: dir, RealNode: true, Without: []string{plane.KWOK}})
+	if err != nil {
+		return helperReport{}, err
+	}
+	n, err := Start(ctx, Options{Plane: p})
+	if err != nil {
+		return helperReport{}, err
+	}
+	if err := loadTestImage(ctx, n); err != nil {
+		return helperReport{}, err
+	}
+	c, err := kubernetes.NewForConfig(p.Config())
+	if err != nil {
+		return helperReport{}, err
+	}
+	pods := c.CoreV1().Pods("default")
+	if _, err := pods.Create(ctx, pod("waits", "wait"), metav1.CreateOptions{}); err != nil {
+		return helperReport{}, err
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(ctx context.Context) (bool, error) {
+		now, err := pods.Get(ctx, "waits", metav1.GetOptions{})
+		return err == nil && now.Status.Phase == corev1.PodRunning, err
+	})
+	if err != nil {
+		return helperReport{}, fmt.Errorf("wait for the helper's pod: %w", err)
+	}
+	first, err := n.place.First()
+	if err != nil {
+		return helperReport{}, err
+	}
+	var namespaces [2]string
+	for i, kind := range []string{"pid", "net"} {
+		if namespaces[i], err = os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", first, kind)); err != nil {
+			return helperReport{}, err
+		}
+	}
+	return helperReport{
+		Namespace: namespaces[0], Network: namespaces[1], Group: n.place.ID, Dir: n.place.Dir,
+		Keeper: p.Component(Keeper).Pid(), First: first,
+	}, n.Kubelet().Pause()
+}
+
+// startHelper runs this test binary as the helper and returns what it reports and how to
+// kill it.
+func startHelper(t *testing.T) (helperReport, func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperEnv+"="+t.TempDir())
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	t.Cleanup(kill)
+	line := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(stdout).ReadString('\n')
+		line <- text
+	}()
+	var report helperReport
+	select {
+	case text := <-line:
+		if err := json.Unmarshal([]byte(text), &report); err != nil {
+			t.Fatalf("read the helper's report %q: %v", text, err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatal("no node in the helper within 2 minutes")
+	}
+	return report, kill
+}
+
+// inNamespace lists the processes in a namespace of this kind.
+func inNamespace(t *testing.T, kind, namespace string) []string {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/ns/" + kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, link := range links {
+		// One that has ended since is in none.
+		if in, err := os.Readlink(link); err == nil && in == namespace {
+			name, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(link)), "comm"))
+			found = append(found, strings.TrimSpace(string(name)))
+		}
+	}
+	return found
+}
+
+// groupsOf lists the control groups of a node, in all hierarchies.
+func groupsOf(t *testing.T, id string) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"/sys/fs/cgroup/" + id, "/sys/fs/cgroup/*/" + id} {
+		groups, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, groups...)
+	}
+	return found
+}
+
+// processesIn lists the processes in a node's control groups: those of its containers.
+func processesIn(t *testing.T, id string) []string {
+	t.Helper()
+	var found []string
+	for _, group := range groupsOf(t, id) {
+		err := filepath.WalkDir(group, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Base(path) != "cgroup.procs" {
+				return err
+			}
+			pids, err := os.ReadFile(path)
+			found = append(found, strings.Fields(string(pids))...)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
