@@ -7,7 +7,7 @@ GOLANGCI         := $(CURDIR)/bin/tools/golangci-lint-$(GOLANGCI_VERSION)
 PROMTOOL_VERSION := v0.316.0
 PROMTOOL         := $(CURDIR)/bin/tools/promtool-$(PROMTOOL_VERSION)
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
-LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/run.version=$(VERSION)
+LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/version.version=$(VERSION)
 
 # client-go's own watchdogs: one panics when a cached object is changed, the other
 # compares what was streamed with a list.

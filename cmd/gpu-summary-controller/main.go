@@ -14,6 +14,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/run"
+	"github.com/gpu-summary/gpu-summary-controller/internal/version"
 )
 
 func main() { os.Exit(execute()) }
@@ -60,7 +61,7 @@ your kubeconfig, writing to that context's namespace.`,
 
   # the result
   kubectl get configmap gpu-summary -o yaml`,
-		Version:       run.Version(),
+		Version:       version.String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -51,7 +51,7 @@ func (s Source) Build(ctx context.Context, program Program, p Platform, path str
 	cmd := compile.Go(ctx, s.Root, "build",
 		"-trimpath",       // says not where the checkout is
 		"-buildvcs=false", // nor in what state
-		"-ldflags=-s -w -X "+module+"/internal/run.version="+s.Version,
+		"-ldflags=-s -w -X "+module+"/internal/version.version="+s.Version,
 		"-o", path, "./cmd/"+string(program))
 	// What the user has set would be in the binary too. Empty means set to nothing only
 	// where no "go env -w" says otherwise, so GOFLAGS gets what is the default anyway.
