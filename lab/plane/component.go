@@ -121,7 +121,15 @@ func (c *Component) Restart(ctx context.Context) error {
 
 // Pause stops the process where it is (SIGSTOP): its connections stay open and
 // nothing is answered, as when a machine hangs.
-func (c *Component) Pause() error { return c.signal("pause", syscall.SIGSTOP) }
+func (c *Component) Pause() error {
+	if err := c.signal("pause", syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := untilStopped(c.Pid()); err != nil {
+		return fmt.Errorf("pause %s: wait until it has stopped: %w", c.name, err)
+	}
+	return nil
+}
 
 // Resume lets a paused process go on.
 func (c *Component) Resume() error { return c.signal("resume", syscall.SIGCONT) }
