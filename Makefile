@@ -13,9 +13,14 @@ LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/ve
 # compares what was streamed with a list.
 DETECTORS := KUBE_CACHE_MUTATION_DETECTOR=true KUBE_WATCHLIST_INCONSISTENCY_DETECTOR=true
 
+# A browser, and what a node runs on. The tests find out by themselves what is there.
+PACKAGES := chromium containerd runc containernetworking-plugins iptables
+
 # Packages that have tests. go test would compile the others too, and with them,
 # once more for the race detector, all of Kubernetes.
 WITH_TESTS := -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}'
+# Those of lab/e2e have a target of their own.
+INTEGRATION = $$($(GO) list $(WITH_TESTS) ./... | grep -v /e2e$$)
 
 .PHONY: all
 all: bin/gpu-summary-controller bin/lab ## build the controller and the lab's command
@@ -27,6 +32,10 @@ bin/gpu-summary-controller:
 .PHONY: bin/lab
 bin/lab:
 	cd lab && $(GO) build -ldflags '$(LDFLAGS)' -o ../$@ ./cmd/lab
+
+.PHONY: plugin
+plugin: ## build the kubectl plugin, bin/kubectl-gpu_summary
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/kubectl-gpu_summary ./cmd/kubectl-gpu_summary
 
 .PHONY: demo
 demo: all ## a control plane, a cluster of 6,212 GPUs, and the controller at work on it
@@ -54,7 +63,16 @@ lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first t
 .PHONY: integration
 integration: lab-binaries ## the lab's tests, on a real control plane
 	cd lab && $(GO) vet ./...
-	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $$($(GO) list $(WITH_TESTS) ./...)
+	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $(INTEGRATION)
+
+.PHONY: e2e
+e2e: lab-binaries ## the product installed on a real node, GPUs included (Linux, root)
+	cd lab && $(GO) test -count=1 -v -timeout 30m ./e2e
+
+.PHONY: packages
+packages: ## install the Debian packages without which tests of the page and of real nodes are left out
+	apt-get update
+	DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $(PACKAGES)
 
 .PHONY: lint
 lint: $(GOLANGCI) lab-binaries ## golangci-lint on both modules
@@ -81,6 +99,10 @@ release: ## binaries for Linux and macOS, the image, SBOMs and checksums in dist
 bench: all ## measure the controller beside its rivals, an hour and a half unless BENCH_FLAGS says otherwise
 	bin/lab bench $(BENCH_FLAGS)
 
+.PHONY: screenshots
+screenshots: all ## take the pictures of the documents anew, with the demo's cluster and Chromium
+	docs/images/screenshots.sh
+
 .PHONY: rules
 rules: $(PROMTOOL) ## check and test the Prometheus rules, and the dashboard's queries
 	$(PROMTOOL) check rules --lint=all --lint-fatal deploy/prometheus/rules.yaml
@@ -97,4 +119,4 @@ clean: ## remove what was built here (the lab's binaries stay in the user's cach
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
