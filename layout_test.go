@@ -79,7 +79,7 @@ var allowed = map[string][]string{
 		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/cli-runtime/pkg/genericclioptions", "k8s.io/cli-runtime/pkg/genericiooptions",
 		"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest", "k8s.io/client-go/tools/clientcmd/api", "k8s.io/klog/v2", "k8s.io/utils/ptr", "sigs.k8s.io/yaml",
 	},
-	"internal/serve/api":      {"internal/count", "internal/publish", "internal/fit"},
+	"internal/serve/api":      {"internal/count", "internal/publish"},
 	"internal/serve/page":     {"internal/count", "internal/serve/api"},
 	"internal/serve/pipeline": {"internal/serve/api", "internal/serve/page", "github.com/prometheus/client_golang/prometheus"},
 	"internal/preflight": {

@@ -2,6 +2,7 @@ package count_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -99,6 +100,24 @@ func TestPlaceSaysWhyNot(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPlaceLeavesLittleOver: of two nodes the one on which less would be left over comes
+// first, be it the emptier one.
+func TestPlaceLeavesLittleOver(t *testing.T) {
+	var w count.World
+	w.NodesKnown = true
+	for name, free := range map[string]int64{"a-five": 5, "b-six": 6, "c-nine": 9} {
+		devices := count.Amounts{{Resource: count.NVIDIA, Value: free}}
+		w.Nodes = append(w.Nodes, &count.Node{Name: name, Capacity: devices, Allocatable: devices})
+	}
+	var got []string
+	for _, place := range count.Take(w).Place(count.Ask{Resource: count.NVIDIA, Devices: 3, Pods: 100}).Places {
+		got = append(got, fmt.Sprintf("%s %d", place.Node, place.Pods))
+	}
+	if want := []string{"b-six 2", "c-nine 3", "a-five 1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

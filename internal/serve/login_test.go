@@ -207,7 +207,7 @@ func TestNextIsOneOfOurs(t *testing.T) {
 	address, _ := guarded(t, serve.Options{})
 	for next, want := range map[string]string{
 		"": "./", "/": "./", "/nodes": "./nodes", "/node?name=a%2Fb&x=//y": "./node?name=a%2Fb&x=//y",
-		"//elsewhere.example": "./", "https://elsewhere.example/": "./", "javascript:alert(1)": "./", `/\elsewhere.example`: "./", "nodes": "./",
+		"//elsewhere.example": "./", "//elsewhere.example/": "./", "https://elsewhere.example/": "./", "javascript:alert(1)": "./", `/\elsewhere.example`: "./", "nodes": "./",
 		"/../x": "./", "/a//b": "./", "/%2e%2e/x": "./", "/\r\nX: y": "./", "/x y": "./", "/é": "./",
 	} {
 		res, _ := post(t, address+"/login", url.Values{"token": {"allowed"}, "next": {next}})
