@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	// register anything), 72 packages in all: an imitation of it would be smaller,
 	// and wrong sooner or later.
 	"internal/count/selector": {"k8s.io/api/resource/v1", "k8s.io/dynamic-resource-allocation/cel"},
-	"internal/version": {},
+	"internal/version":        {},
 	"internal/watch": {
 		"internal/count", "internal/count/selector", "google.golang.org/protobuf/encoding/protowire",
 		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/klog/v2",

@@ -122,7 +122,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline, "how long after the last renewal the leader may go on")
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "pause between two attempts to renew or to take over")
 
-	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of /metrics, /livez and /readyz; port 0 for any that is free")
+	fs.StringVar(&o.HTTPAddress, "http-address", o.HTTPAddress, "`host:port` of the page, /api/v1/, /metrics, /livez and /readyz; port 0 for any that is free")
 	fs.StringVar(&o.HTTPAuth, "http-auth", o.HTTPAuth, "`who` may read over HTTP, /livez and /readyz aside: kubernetes, who has a token and the right to get the path, over TLS; or none, which is everybody (default none on a loopback address, kubernetes on any other)")
 	fs.StringArrayVar(&o.HTTPAudiences, "http-auth-audience", o.HTTPAudiences, "`audience` that readers' tokens are for, so that they are of no use elsewhere (default that of the API server); repeatable")
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "`file` with the certificate to serve HTTP with, read again when it changes (default one that is made at the start, where tokens are asked for)")
