@@ -26,3 +26,6 @@ func (*Node) LoadImage(context.Context, string) error { return errLinux }
 
 // Stop has nothing to stop.
 func (*Node) Stop() error { return nil }
+
+// KubeletDir returns nothing.
+func (*Node) KubeletDir() string { return "" }

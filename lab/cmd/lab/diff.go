@@ -1,12 +1,7 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,34 +29,11 @@ not been done. Then "lab diff --help" says everything about it.`,
 		// All flags are the program's.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := buildJudge(cmd.Context(), cmd.ErrOrStderr())
+			path, err := beside(cmd.Context(), judge, "", "labdiff", cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			// In place of this process: signals, terminal and exit status are its own then.
-			err = syscall.Exec(path, append([]string{path}, args...), os.Environ())
-			return fmt.Errorf("run %s: %w", path, err)
+			return become(path, path, args, os.Environ())
 		},
 	}
-}
-
-// buildJudge builds into bin of the checkout, beside this command. Two checkouts
-// never run each other's judge.
-func buildJudge(ctx context.Context, progress io.Writer) (string, error) {
-	module, err := compile.Module()
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(filepath.Dir(module), "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return "", fmt.Errorf("make directory for the judge: %w", err)
-	}
-	if err := judge.Into(ctx, module, bin, progress); err != nil {
-		return "", err
-	}
-	// A signal that came last was meant for the whole command.
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	return filepath.Join(bin, "labdiff"), nil
 }

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -40,13 +36,11 @@ Where several are, --kubeconfig says which one. All arguments are kubectl's own.
 			if err != nil {
 				return err
 			}
-			path, err := buildKubectl(cmd.Context(), cmd.ErrOrStderr())
+			path, err := beside(cmd.Context(), kubectl, "tools", "kubectl", cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			// In place of this process: signals, terminal and exit status are its own then.
-			err = syscall.Exec(path, append([]string{"kubectl"}, args...), env)
-			return fmt.Errorf("run %s: %w", path, err)
+			return become(path, "kubectl", args, env)
 		},
 	}
 }
@@ -74,23 +68,4 @@ func kubectlEnvironment(args, env []string) ([]string, error) {
 	default:
 		return nil, fmt.Errorf("%d labs are running, choose one: --kubeconfig %s", len(labs), strings.Join(labs, ", or --kubeconfig "))
 	}
-}
-
-// buildKubectl builds into bin of the checkout, beside this command.
-func buildKubectl(ctx context.Context, progress io.Writer) (string, error) {
-	module, err := compile.Module()
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(filepath.Dir(module), "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return "", fmt.Errorf("make directory for kubectl: %w", err)
-	}
-	if err := kubectl.Into(ctx, filepath.Join(module, "tools"), bin, progress); err != nil {
-		return "", err
-	}
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	return filepath.Join(bin, "kubectl"), nil
 }

@@ -15,6 +15,6 @@ func main() {
 		Use:   "lab",
 		Short: "A real Kubernetes control plane to run the GPU summary controller on",
 	}
-	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand(), newBenchCommand(), newKubectlCommand())
+	root.AddCommand(newUpCommand(), newBuildCommand(), newDemoCommand(), newLoadCommand(), newDiffCommand(), newBenchCommand(), newGPUCommand(), newKubectlCommand())
 	os.Exit(command.Run("lab", root))
 }

@@ -130,7 +130,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, o upOptions) (err error) 
 			return err
 		}
 	}
-	describe(stdout, p, o, time.Since(begin))
+	describe(stdout, p, o, node, time.Since(begin))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -171,7 +171,7 @@ func copyKubeconfig(from, to string) error {
 	return nil
 }
 
-func describe(w io.Writer, p *plane.Plane, o upOptions, took time.Duration) {
+func describe(w io.Writer, p *plane.Plane, o upOptions, node *realnode.Node, took time.Duration) {
 	fmt.Fprintf(w, "\nKubernetes %s is up after %s. State directory: %s\n\n",
 		plane.KubernetesVersion, took.Round(100*time.Millisecond), p.Dir())
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -184,5 +184,9 @@ func describe(w io.Writer, p *plane.Plane, o upOptions, took time.Duration) {
 		fmt.Fprintf(w, "\nAudit log: %s\n", p.AuditLog())
 	}
 	fmt.Fprintf(w, "\nTo look inside:\n\n  %s kubectl get nodes\n\nor with another client:\n\n  export KUBECONFIG=%s\n", os.Args[0], p.Kubeconfig())
+	if node != nil {
+		fmt.Fprintf(w, "\nTo give the real node GPUs that do not exist, in another terminal:\n\n  %s gpu --kubelet-dir %s run --node %s --resource nvidia.com/gpu=8\n",
+			os.Args[0], node.KubeletDir(), realnode.DefaultName)
+	}
 	fmt.Fprint(w, "\nCtrl-C stops everything and removes the directory.\n")
 }
