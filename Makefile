@@ -66,8 +66,8 @@ integration: lab-binaries ## the lab's tests, on a real control plane
 	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $(INTEGRATION)
 
 .PHONY: e2e
-e2e: lab-binaries ## the product installed on a real node, GPUs included (Linux, root)
-	cd lab && $(GO) test -count=1 -v -timeout 30m ./e2e
+e2e: $(PROMTOOL) lab-binaries ## the product installed on a real node, GPUs included (Linux, root)
+	cd lab && PROMTOOL=$(PROMTOOL) $(GO) test -count=1 -v -timeout 30m ./e2e
 
 .PHONY: packages
 packages: ## install the Debian packages without which tests of the page and of real nodes are left out

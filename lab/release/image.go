@@ -11,6 +11,11 @@ import (
 // the image layout call it so.
 const repository = "gpu-summary/gpu-summary-controller"
 
+// shortNames is what kubelets put before a name without a registry. containerd imports
+// an image under the name that the layout has, as it is, and a kubelet would not find it
+// by a short one.
+const shortNames = "docker.io/"
+
 // user is a number, so that a kubelet can tell that it is not root.
 const user = "65532:65532"
 
@@ -42,7 +47,7 @@ func (s Source) Image(binaries []Binary, dir string) (digest string, err error) 
 	named := all
 	named.Annotations = map[string]string{
 		"org.opencontainers.image.ref.name": s.Version,
-		"io.containerd.image.name":          repository + ":" + s.Version,
+		"io.containerd.image.name":          shortNames + repository + ":" + s.Version,
 	}
 	top, err := json.Marshal(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: append([]descriptor{named}, sboms...)})
 	if err != nil {

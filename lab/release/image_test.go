@@ -102,7 +102,8 @@ func TestTheImageHoldsTheBinaryAndNothingElse(t *testing.T) {
 	}
 	names := map[string]string{
 		"org.opencontainers.image.ref.name": "v1.2.3",
-		"io.containerd.image.name":          "gpu-summary/gpu-summary-controller:v1.2.3", // as in the chart's values
+		// As in the chart's values, with what a short name stands for.
+		"io.containerd.image.name": "docker.io/gpu-summary/gpu-summary-controller:v1.2.3",
 	}
 	if diff := cmp.Diff(names, top.Manifests[0].Annotations); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
