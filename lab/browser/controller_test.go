@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 	"github.com/gpu-summary/gpu-summary-controller/internal/run"
@@ -72,8 +72,7 @@ func control(t *testing.T, p *plane.Plane, change func(*run.Options)) (origin st
 	change(o)
 	serving := make(chan string, 1)
 	o.Serving = func(address string) { serving <- address }
-	log := &strings.Builder{}
-	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))
+	logger, _ := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
 	var wg sync.WaitGroup
 	ended := make(chan error, 1)
@@ -81,9 +80,6 @@ func control(t *testing.T, p *plane.Plane, change func(*run.Options)) (origin st
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
-		if t.Failed() {
-			t.Logf("the controller's log:\n%s", log)
-		}
 	})
 	select {
 	case address := <-serving:
