@@ -102,8 +102,8 @@ func testDryRun(t *testing.T, tools install.Tools) {
 		values  string
 		objects int
 	}{
-		"defaults":   {"", 14},
-		"everything": {strings.Replace(string(everything), "namespace: team", "namespace: "+e.namespace, 1), 18},
+		"defaults":   {"", 15},
+		"everything": {strings.Replace(string(everything), "namespace: team", "namespace: "+e.namespace, 1), 19},
 		"little": {"replicaCount: 1\nleaderElection: {enabled: false}\nnetworkPolicy: {enabled: false}\n" +
 			"podDisruptionBudget: {enabled: false}\nserviceAccount: {create: false, name: default}\nrbac: {create: false}\n" +
 			"topologySpreadConstraints: []\nnodeSelector: null\nresources: null\n", 2},
@@ -119,8 +119,8 @@ func testDryRun(t *testing.T, tools install.Tools) {
 func testKustomization(t *testing.T, tools install.Tools) {
 	e := newEnv(t)
 	s := newSite(e, tools, "gpu-summary")
-	if accepted := s.dryRun("", "-k", tools.Manifests()); accepted != 15 {
-		t.Errorf("%d objects accepted, want 15", accepted)
+	if accepted := s.dryRun("", "-k", tools.Manifests()); accepted != 16 {
+		t.Errorf("%d objects accepted, want 16", accepted)
 	}
 }
 

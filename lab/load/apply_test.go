@@ -146,8 +146,11 @@ func TestApplyAgain(t *testing.T) {
 
 	// p2 is Failed. It is as if the first load had been stopped before its status.
 	ctx, pods := t.Context(), s.CoreV1().Pods(s.namespace)
+	// At once: KWOK, asked to end a pod, deletes by name, and on a busy machine it may
+	// do so once more when there is a new one.
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	for _, name := range []string{"p0", "p2"} {
-		if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := pods.Delete(ctx, name, now); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, name+" to be gone", func() bool {
