@@ -132,7 +132,7 @@ func WriteJSON(w io.Writer, r Report) error {
 func writeHints(w io.Writer, kubeconfig string, c *controller) error {
 	missing := ""
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		missing = "\n(kubectl is not installed here; curl is enough for the metrics.)\n"
+		missing = "\n(kubectl is not installed here; the browser and curl do without.)\n"
 	}
 	_, err := fmt.Fprintf(w, `
 To look further, in another terminal:
@@ -140,12 +140,17 @@ To look further, in another terminal:
   export KUBECONFIG=%s
   kubectl get configmap -n %s %s -o yaml
   kubectl get pods -n %s --watch
+  go run ./cmd/kubectl-gpu_summary models
   curl %s/metrics
-  curl %s/readyz
   tail -f %s
+
+and in a browser:
+
+  %s/           the same numbers, and who holds what
+  %s/pipeline   the five components at work
 %s
 Jobs come and go from here on. Ctrl-C stops everything and removes it.
 
-`, kubeconfig, target.Namespace, target.Name, churnNamespace, c.url, c.url, c.log, missing)
+`, kubeconfig, target.Namespace, target.Name, churnNamespace, c.url, c.log, c.url, c.url, missing)
 	return err
 }
