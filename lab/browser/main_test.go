@@ -32,8 +32,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds what a test waits for in the browser.
-const patience = 90 * time.Second
+const (
+	// patience bounds what a test waits for in the browser.
+	patience = 90 * time.Second
+	// attempt bounds one question of many. A question that arrives while a page makes
+	// room for the next is sometimes never answered.
+	attempt = 5 * time.Second
+)
 
 // chromium is the one browser of all tests, once one of them has asked for it.
 var chromium struct {
@@ -213,7 +218,9 @@ func (b *tab) until(what, expression string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		one, stop := context.WithTimeout(ctx, attempt)
+		yes, err := chromedp.Run(one, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		stop()
 		if yes {
 			return
 		}
