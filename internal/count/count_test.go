@@ -187,7 +187,7 @@ func TestTake(t *testing.T) {
 			Pending: count.Pending{
 				Devices: 4, Pods: 1,
 				Reasons: []count.Reason{{Wait: count.Untried, Devices: 4, Pods: 1}},
-				Shapes:  []count.Shape{{Devices: 4, Pods: 1}},
+				Shapes:  []count.Shape{{Devices: 4, Pods: 1}}, AnyModel: 4,
 			},
 			Nodes: 2, Fit: fit,
 			Models:     []count.Model{{Name: "A100", Nodes: 2, Numbers: numbers, Fit: fit}},

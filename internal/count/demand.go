@@ -38,8 +38,8 @@ func (s *sum) holds(p *Pod, devices int64) {
 	}
 }
 
-// waits books a waiting pod's devices on its namespace and band, its reason and
-// its shape.
+// waits books a waiting pod's devices on its namespace and band, its reason, its
+// shape and its models.
 func (s *sum) waits(p *Pod, devices int64) {
 	for _, share := range s.sharesOf(p) {
 		share.Pending = add(share.Pending, devices)
@@ -52,6 +52,7 @@ func (s *sum) waits(p *Pod, devices int64) {
 	reason.Devices = add(reason.Devices, devices)
 	reason.Pods++
 	s.shapes[devices]++
+	s.choices = append(s.choices, choice{p.Models(s.Resource), devices})
 }
 
 func (s *sum) sharesOf(p *Pod) [2]*Share {

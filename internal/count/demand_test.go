@@ -63,7 +63,7 @@ func TestDemandByShapeNamespaceAndPriority(t *testing.T) {
 	want := count.Pending{
 		Devices: 17, Pods: 3,
 		Reasons: []count.Reason{{Wait: count.Untried, Devices: 9, Pods: 2}, {Wait: count.Gated, Devices: 8, Pods: 1}},
-		Shapes:  []count.Shape{{Devices: 1, Pods: 1}, {Devices: 8, Pods: 2}},
+		Shapes:  []count.Shape{{Devices: 1, Pods: 1}, {Devices: 8, Pods: 2}}, AnyModel: 17,
 	}
 	if diff := cmp.Diff(want, sum.Pending); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)

@@ -34,7 +34,8 @@ func servedOf(status *corev1.PodExtendedResourceClaimStatus, names Names) (serve
 // node has no such resource to give is none, for its device plugin may have died
 // under the pod.
 func (p *Pod) servedByDRA(resource string) bool {
-	return p.Claim != nil && slices.Contains(p.Claim.Resources, resource)
+	claim := p.Claim()
+	return claim != nil && slices.Contains(claim.Resources, resource)
 }
 
 // served books a request that a claim serves. The devices are counted from the

@@ -84,8 +84,8 @@ func (t *tally) beginDRA() (x *draTally, done func()) {
 // count adds the rows.
 func (x *draTally) count() {
 	for _, p := range x.world.Pods {
-		if p.Claim != nil {
-			x.pods[objectKey{p.Namespace(), p.Claim.Name}] = p
+		if claim := p.Claim(); claim != nil {
+			x.pods[objectKey{p.Namespace(), claim.Name}] = p
 		}
 	}
 	x.collectSlices()

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,8 @@ func TestRandomWorldsHaveEverything(t *testing.T) {
 			"saturated": sum.Requested == 1<<63-1, "nodes not known": !w.nodesKnown, "several models": len(sum.Models) > 1,
 			"below zero": belowZero(out.world), "nothing below zero": !belowZero(out.world),
 			"several reasons": len(sum.Pending.Reasons) > 1, "several namespaces": len(sum.Namespaces) > 1,
+			"any model": sum.Pending.AnyModel > 0, "one of several models": sum.Pending.SeveralModels > 0, "a model that no node has": sum.Pending.AbsentModel > 0,
+			"one model": slices.ContainsFunc(sum.Models, func(m count.Model) bool { return m.Pending > 0 }),
 		} {
 			if yes {
 				seen[what]++

@@ -158,7 +158,7 @@ func TestHoldersOfDRA(t *testing.T) {
 	}
 	two := count.Amounts{{Resource: count.NVIDIA, Value: 2}}
 	got := count.Holders(rows, []*count.Pod{
-		{Key: "a/served", Node: "n", Requests: two, Claim: &count.PodClaim{Name: "c", Resources: []string{count.NVIDIA}}},
+		{Key: "a/served", Node: "n", Requests: two, More: &count.PodMore{Claim: &count.PodClaim{Name: "c", Resources: []string{count.NVIDIA}}}},
 		{Key: "b/plain", Node: "n", Requests: two}, {Key: "c/elsewhere", Node: "m", Requests: two},
 		{Key: "d/done", Node: "n", Requests: two, Terminal: true}, {Key: "e/waits", Requests: two},
 	})

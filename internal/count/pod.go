@@ -19,8 +19,8 @@ type Pod struct {
 	Node string
 	// Requests is what the scheduler charges for the pod, GPU resources only.
 	Requests Amounts
-	// Claim is what DRA serves of it, nil for nothing (D2).
-	Claim *PodClaim
+	// More is what few pods have, nil for most.
+	More *PodMore
 	// Priority is spec.priority, 0 when there is none.
 	Priority int32
 	// Wait is why a pod that is not bound has no node, 0 for one that is.
@@ -29,6 +29,15 @@ type Pod struct {
 	Terminal bool
 	// Deleting is true from the moment a deletionTimestamp is set.
 	Deleting bool
+}
+
+// PodMore is the part of a Pod that most have nothing in.
+type PodMore struct {
+	// Claim is what DRA serves of the pod, nil for nothing (D2).
+	Claim *PodClaim
+	// Models are the product labels one of which the node has to have, in order; empty
+	// if any will do, and for a pod that has a node (P2).
+	Models []Label
 }
 
 // PodClaim is the special ResourceClaim that the scheduler made for extended
@@ -90,8 +99,15 @@ func ReadPod(pod *corev1.Pod, names Names) Pod {
 	if pod.Spec.Priority != nil {
 		p.Priority = *pod.Spec.Priority
 	}
+	more := PodMore{}
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		p.Claim = &PodClaim{Name: status.ResourceClaimName, Resources: servedOf(status, names)}
+		more.Claim = &PodClaim{Name: status.ResourceClaimName, Resources: servedOf(status, names)}
+	}
+	if p.Node == "" {
+		more.Models = modelsOf(&pod.Spec)
+	}
+	if more.Claim != nil || more.Models != nil {
+		p.More = &more
 	}
 	return p
 }
@@ -139,7 +155,23 @@ func (p *Pod) Namespace() string {
 // Pending to Running makes no difference.
 func (p *Pod) Equal(q *Pod) bool {
 	return p.Key == q.Key && p.Node == q.Node && p.Bound() == q.Bound() && p.Pending() == q.Pending() &&
-		p.Priority == q.Priority && p.Wait == q.Wait && p.Claim.equal(q.Claim) && p.Requests.Equal(q.Requests)
+		p.Priority == q.Priority && p.Wait == q.Wait && p.Requests.Equal(q.Requests) &&
+		p.Claim().equal(q.Claim()) && slices.Equal(p.models(), q.models())
+}
+
+// Claim is what DRA serves of the pod, nil for nothing (D2).
+func (p *Pod) Claim() *PodClaim {
+	if p.More == nil {
+		return nil
+	}
+	return p.More.Claim
+}
+
+func (p *Pod) models() []Label {
+	if p.More == nil {
+		return nil
+	}
+	return p.More.Models
 }
 
 func (c *PodClaim) equal(d *PodClaim) bool {

@@ -157,7 +157,7 @@ func checkSums(t taken) error {
 		if sum.Nodes != len(rows) || modelNodes != len(rows) || histogram != len(rows) {
 			return fmt.Errorf("%s: %d nodes, %d by model, %d by free devices, %d rows", sum.Resource, sum.Nodes, modelNodes, histogram, len(rows))
 		}
-		if err := firstOf(func() error { return checkDemand(sum) }, func() error { return checkFit(sum) }); err != nil {
+		if err := firstOf(func() error { return checkDemand(sum, t.world.NodesKnown) }, func() error { return checkFit(sum) }); err != nil {
 			return fmt.Errorf("%s: %w", sum.Resource, err)
 		}
 	}
@@ -181,7 +181,7 @@ func total(parts []count.Numbers) (out count.Numbers) {
 	return out
 }
 
-func checkDemand(sum count.Summary) error {
+func checkDemand(sum count.Summary, nodesKnown bool) error {
 	pods, reasons, shapes := 0, new(big.Int), new(big.Int)
 	for _, r := range sum.Pending.Reasons {
 		pods += r.Pods
@@ -194,6 +194,16 @@ func checkDemand(sum count.Summary) error {
 	}
 	if pods != sum.Pending.Pods || shaped != pods || saturated(reasons) != sum.Pending.Devices || saturated(shapes) != sum.Pending.Devices {
 		return fmt.Errorf("pending %+v does not add up", sum.Pending)
+	}
+	choices := new(big.Int)
+	for _, devices := range []int64{sum.Pending.AnyModel, sum.Pending.SeveralModels, sum.Pending.AbsentModel} {
+		choices.Add(choices, big.NewInt(devices))
+	}
+	for _, m := range sum.Models {
+		choices.Add(choices, big.NewInt(m.Pending))
+	}
+	if nodesKnown && saturated(choices) != sum.Pending.Devices || !nodesKnown && choices.Sign() != 0 {
+		return fmt.Errorf("by model, pending %+v of %+v does not add up", sum.Pending, sum.Models)
 	}
 	for what, shares := range map[string][]count.Share{"namespaces": sum.Namespaces, "priorities": sum.Priorities} {
 		requested, pending := new(big.Int), new(big.Int)

@@ -140,7 +140,9 @@ type Model struct {
 	Name  string `json:"model"`
 	Nodes int    `json:"nodes"`
 	Numbers
-	Fit Fit `json:"fit"`
+	// Pending is what pods ask for that wait for this model and no other (P2).
+	Pending int64 `json:"pending"`
+	Fit     Fit   `json:"fit"`
 }
 
 // Pending is demand that waits for a node (P1).
@@ -151,6 +153,12 @@ type Pending struct {
 	Reasons []Reason `json:"reasons"`
 	// Shapes says how many pods ask for how many devices, smallest first.
 	Shapes []Shape `json:"shapes"`
+	// Of Devices, AnyModel is asked for by pods that name no model, SeveralModels by
+	// pods that would take any of several that there are, and AbsentModel by pods that
+	// name only such as no node has. The rest is in Model.Pending (P2).
+	AnyModel      int64 `json:"anyModel"`
+	SeveralModels int64 `json:"severalModels"`
+	AbsentModel   int64 `json:"absentModel"`
 }
 
 // Reason is the part of the waiting demand that waits for one reason.

@@ -47,6 +47,7 @@ type sum struct {
 	priorities map[string]*Share
 	reasons    map[Wait]*Reason
 	shapes     map[int64]int
+	choices    []choice
 	sources    map[Source]*part
 	whole      part
 }
@@ -134,7 +135,7 @@ func (t *tally) snapshot() *Snapshot {
 		t.sum(row.Resource).include(row)
 	}
 	for _, resource := range slices.Sorted(maps.Keys(t.sums)) {
-		snap.Summaries = append(snap.Summaries, t.sums[resource].finish())
+		snap.Summaries = append(snap.Summaries, t.sums[resource].finish(t.world.NodesKnown))
 	}
 	return snap
 }
@@ -172,7 +173,7 @@ func (s *sum) include(r Row) {
 	s.whole.include(r)
 }
 
-func (s *sum) finish() Summary {
+func (s *sum) finish(nodesKnown bool) Summary {
 	out := s.Summary
 	out.Numbers, out.Nodes, out.Fit = s.whole.Numbers, s.whole.nodes, s.whole.fit()
 	if s.sources[DynamicResources] != nil {
@@ -188,5 +189,8 @@ func (s *sum) finish() Summary {
 	out.Namespaces = sortedShares(s.namespaces)
 	out.Priorities = bandShares(s.priorities)
 	s.demand(&out.Pending)
+	if nodesKnown {
+		s.choose(&out.Pending, out.Models)
+	}
 	return out
 }

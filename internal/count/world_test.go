@@ -91,6 +91,12 @@ func (d *dice) pod(i int) *corev1.Pod {
 		status := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue}[d.upTo(1)]
 		condition(status, corev1.PodReasonUnschedulable)(p)
 	}
+	switch d.upTo(3) {
+	case 1:
+		selects(product, []string{"A100", "H100", "B200"}[d.upTo(2)])(p)
+	case 2:
+		needs(term(is(product, []string{"A100", "B200"}[d.upTo(1)], "H100")))(p)
+	}
 	return p
 }
 

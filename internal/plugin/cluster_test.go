@@ -167,6 +167,7 @@ func TestMissingPermissions(t *testing.T) {
 		"nodes":                 {"nodes", true, []string{"nodes"}, 1, []string{"list nodes", "--from-configmap"}},
 		"nodes, of models":      {"nodes", true, []string{"models"}, 1, []string{"list nodes"}},
 		"nodes, of pods":        {"nodes", true, []string{"pods"}, 0, []string{"you may not list nodes, and"}},
+		"nodes, of pending":     {"nodes", true, []string{"pending"}, 0, []string{"you may not list nodes, and"}},
 		"nodes, of namespaces":  {"nodes", true, []string{"namespaces"}, 0, []string{"you may not list nodes, and"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestScope(t *testing.T) {
 	}{
 		"nodes":   {[]string{"nodes", "-n", "web", "-l", "pool=x"}, "pods in : nodes in :"},
 		"pods":    {[]string{"pods", "-n", "web", "-l", "app=x"}, "pods in web:app=x nodes in :"},
-		"pending": {[]string{"pending", "-l", "app"}, "pods in :app"},
+		"pending": {[]string{"pending", "-l", "app"}, "pods in :app nodes in :"},
 		"claims":  {[]string{"claims", "-n", "web"}, "pods in web:"},
 	} {
 		t.Run(name, func(t *testing.T) {

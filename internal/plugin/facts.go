@@ -78,7 +78,7 @@ func newFacts(names count.Names) *facts {
 func (f *facts) Pod(p *corev1.Pod) {
 	record, at := count.ReadPod(p, f.names), key{p.Namespace, p.Name}
 	claims := claimsOf(p)
-	if record.Terminal || len(record.Requests) == 0 && record.Claim == nil && len(claims) == 0 {
+	if record.Terminal || len(record.Requests) == 0 && record.Claim() == nil && len(claims) == 0 {
 		delete(f.pods, at)
 		return
 	}

@@ -137,6 +137,7 @@ func newModels(c *common) *cobra.Command {
 		{"requested", func(a, b modelRow) int { return cmp.Compare(b.Requested, a.Requested) }},
 		{"free", func(a, b modelRow) int { return cmp.Compare(b.Free, a.Free) }},
 		{"usable", func(a, b modelRow) int { return cmp.Compare(b.UsableFree, a.UsableFree) }},
+		{"pending", func(a, b modelRow) int { return cmp.Compare(b.Pending, a.Pending) }},
 		{"largest", func(a, b modelRow) int { return cmp.Compare(b.Fit.LargestFree, a.Fit.LargestFree) }},
 	}}}
 	cmd := &cobra.Command{
@@ -144,7 +145,8 @@ func newModels(c *common) *cobra.Command {
 		Aliases: []string{"model"},
 		Short:   "Show what there is of each model, and what would fit",
 		Long: `Show a row for each model and resource. LARGEST is the most usable free devices on one
-node: the largest pod that could start now. With -o wide there is a column for pods of 1,
+node: the largest pod that could start now. PENDING is what pods ask for that wait for this
+model and no other that there is; what waits for any is in none. With -o wide there is a column for pods of 1,
 2, 4 and 8 devices and of the largest node: how many of them could start now.`,
 		Example: `  # what is free of each model?
   kubectl gpu-summary models
@@ -195,6 +197,7 @@ func modelsTable(r *reading, rows []modelRow) table {
 		{title: "FREE", field: "free", right: true},
 		{title: "USABLE", field: "usableFree", right: true},
 		{title: "OVERCOMMITTED", field: "overcommitted", shown: wide, right: true},
+		{title: "PENDING", field: "pending", right: true},
 		{title: "LARGEST", field: "largestFree", right: true},
 	}}
 	var sizes []int64
@@ -211,7 +214,7 @@ func modelsTable(r *reading, rows []modelRow) table {
 	for i := range rows {
 		row := &rows[i]
 		cells := append([]cell{text(row.Name), text(row.Resource), number(row.Nodes)}, r.numberCells(&row.Numbers)...)
-		cells = append(cells, r.largest(row.Fit.LargestFree))
+		cells = append(cells, r.ofNodes(row.Pending), r.ofNodes(row.Fit.LargestFree))
 		for _, size := range sizes {
 			cells = append(cells, r.placeable(row.Fit.Sizes, size))
 		}
@@ -220,11 +223,12 @@ func modelsTable(r *reading, rows []modelRow) table {
 	return t
 }
 
-func (r *reading) largest(free int64) cell {
+// ofNodes is a number that nobody has without nodes.
+func (r *reading) ofNodes(n int64) cell {
 	if !r.snapshot.NodesKnown {
 		return unknown
 	}
-	return zero(free)
+	return zero(n)
 }
 
 func (r *reading) placeable(sizes []count.Size, devices int64) cell {

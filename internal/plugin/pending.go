@@ -23,6 +23,7 @@ type pendingRow struct {
 	Reason    string     `json:"reason"`
 	Resource  string     `json:"resource"`
 	GPUs      int64      `json:"gpus"`
+	Models    []string   `json:"models,omitempty"` // that it waits for one of
 	Claims    []string   `json:"claims,omitempty"` // that ask for them, outside the totals
 	Priority  int32      `json:"priority"`
 	Created   *time.Time `json:"created,omitempty"`
@@ -100,7 +101,7 @@ func (o *pendingOptions) view(ctx context.Context) (*view, error) {
 	if o.fromConfigMap != "" && selector != nil {
 		return nil, errLabels
 	}
-	r, err := o.count(ctx, wants{namespace: o.only(), pods: selector, shares: true})
+	r, err := o.count(ctx, wants{namespace: o.only(), pods: selector, nodes: useful, shares: true})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (o *pendingOptions) view(ctx context.Context) (*view, error) {
 		second.title = "Gated: nobody may schedule these yet"
 	}
 	totals := pendingTotals(r.snapshot)
-	last := table{after: pendingSentences(totals, rows)}
+	last := table{after: pendingSentences(r.snapshot, totals, rows)}
 	v := &view{tables: []table{first, second, last}, csv: &all, notes: r.notes, document: pendingDocument{publish.SchemaVersion, orEmpty(rows), totals}}
 	for i := range rows {
 		v.names = append(v.names, "pod/"+rows[i].Pod)
@@ -144,7 +145,7 @@ func (r *reading) pendingRows() (rows []pendingRow) {
 			if asked[resource] == nil {
 				asked[resource] = &pendingRow{
 					Namespace: at.namespace, Pod: at.name, Owner: p.owner, Reason: p.Wait.String(), Resource: resource,
-					Priority: p.Priority, Created: stamp(p.created), Message: p.message, created: p.created,
+					Models: p.Models(resource), Priority: p.Priority, Created: stamp(p.created), Message: p.message, created: p.created,
 				}
 			}
 			return asked[resource]
@@ -183,13 +184,16 @@ func pendingTotals(snapshot *count.Snapshot) []pendingTotal {
 	return totals
 }
 
-func pendingSentences(totals []pendingTotal, rows []pendingRow) (out []string) {
+func pendingSentences(snapshot *count.Snapshot, totals []pendingTotal, rows []pendingRow) (out []string) {
 	for _, t := range totals {
 		var shapes []string
 		for _, shape := range t.Shapes {
 			shapes = append(shapes, fmt.Sprintf("%d × %d", shape.Pods, shape.Devices))
 		}
 		out = append(out, fmt.Sprintf("%s: %s (pods × GPUs each: %s)", t.Resource, waiting(t.Pods, t.Devices, t.Reasons), strings.Join(shapes, ", ")))
+		if models := byModel(snapshot.Of(t.Resource)); models != "" {
+			out = append(out, fmt.Sprintf("%s by model: %s", t.Resource, models))
+		}
 	}
 	claiming := make(map[key]bool)
 	for i := range rows {
@@ -203,6 +207,36 @@ func pendingSentences(totals []pendingTotal, rows []pendingRow) (out []string) {
 	return out
 }
 
+// byModel says what is waited for of each model, "" if no pod names one.
+func byModel(sum count.Summary) string {
+	var parts []string
+	for _, m := range sum.Models {
+		if m.Pending > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", m.Pending, m.Name))
+		}
+	}
+	p := &sum.Pending
+	for _, other := range []struct {
+		devices int64
+		what    string
+	}{{p.SeveralModels, "any of several"}, {p.AbsentModel, "a model that no node has"}} {
+		if other.devices > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", other.devices, other.what))
+		}
+	}
+	if len(parts) > 0 && p.AnyModel > 0 {
+		parts = append(parts, fmt.Sprintf("%d any", p.AnyModel))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func orAny(models []string) cell {
+	if len(models) == 0 {
+		return cell{text: "any", colour: faint}
+	}
+	return text(strings.Join(models, ","))
+}
+
 func (c *common) pendingTable(r *reading, rows []pendingRow) table {
 	t := table{columns: []column{
 		{title: "NAMESPACE", field: "namespace", cut: true},
@@ -211,6 +245,7 @@ func (c *common) pendingTable(r *reading, rows []pendingRow) table {
 		{title: "REASON", field: "reason"},
 		{title: "RESOURCE", field: "resource", shown: r.several(), cut: true},
 		{title: "GPUS", field: "gpus", right: true},
+		{title: "MODEL", field: "models", cut: true},
 		{title: "WAITING", shown: tableOnly, right: true},
 		{field: "created", shown: csvOnly},
 		{title: "PRIORITY", field: "priority", right: true},
@@ -224,7 +259,7 @@ func (c *common) pendingTable(r *reading, rows []pendingRow) table {
 			reason.colour = red
 		}
 		t.rows = append(t.rows, []cell{
-			text(row.Namespace), text(row.Pod), orNone(row.Owner), reason, text(row.Resource), number(row.GPUs), c.age(row.created), stampCell(row.Created),
+			text(row.Namespace), text(row.Pod), orNone(row.Owner), reason, text(row.Resource), number(row.GPUs), orAny(row.Models), c.age(row.created), stampCell(row.Created),
 			number(row.Priority), text(strings.Join(row.Claims, ",")), text(row.Message),
 		})
 	}

@@ -164,8 +164,8 @@ node-a          unknown  ?                ?          2     ?       ?
 TOTAL (1 node)                            ?          2     ?       ?
 `,
 		"nodes -o csv": "node,resource,source,model,states,replicas,capacity,allocatable,requested,free,usableFree,overcommitted,claimed,blocked\nnode-a,nvidia.com/gpu,device-plugin,unknown,,,,,2,,,,,\n",
-		"models": `MODEL    NODES  ALLOCATABLE  REQUESTED  FREE  USABLE  LARGEST
-unknown      1            ?          2     ?       ?        ?
+		"models": `MODEL    NODES  ALLOCATABLE  REQUESTED  FREE  USABLE  PENDING  LARGEST
+unknown      1            ?          2     ?       ?        ?        ?
 `,
 		"pods": `NAMESPACE  POD  OWNER   NODE    GPUS  STATUS        AGE  PRIORITY
 n          p    <none>  node-a     2          <unknown>         0

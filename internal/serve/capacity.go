@@ -55,6 +55,11 @@ var (
 	pendingDevices = newDesc("pending_devices", "Devices asked for by pods that wait for a node, by why they wait (P1).", "resource", "reason")
 	pendingPods    = newDesc("pending_pods", "Pods that ask for devices and wait for a node, by why they wait (P1).", "resource", "reason")
 
+	// Demand by model is split in two: a model's, and what is nobody's.
+	modelPending = newDesc("model_pending_devices", "Devices asked for by waiting pods that name this model and no other that there is (P2).", "resource", "model")
+	otherPending = newDesc("pending_other_devices",
+		"All other devices asked for by waiting pods: they name any model, several that there are, or only absent ones, such as no node has (P2).", "resource", "models")
+
 	clusterFit = fitDescs("", "resource")
 	modelNodes = newDesc("model_nodes", nodesHelp, "resource", "model")
 	modelFit   = fitDescs("model_", "resource", "model")
@@ -88,7 +93,7 @@ func describeCapacity(ch chan<- *prometheus.Desc) {
 		ch <- f.stranded
 		ch <- f.largestFree
 	}
-	for _, desc := range []*prometheus.Desc{nodes, orphaned, pendingDevices, pendingPods, modelNodes, draState, draPools, draClasses} {
+	for _, desc := range []*prometheus.Desc{nodes, orphaned, pendingDevices, pendingPods, modelPending, otherPending, modelNodes, draState, draPools, draClasses} {
 		ch <- desc
 	}
 }
@@ -135,6 +140,10 @@ func (s sink) summary(sum *count.Summary, nodesKnown bool) {
 	s.fit(clusterFit, sum.Fit, sum.Resource)
 	for _, model := range sum.Models {
 		s.fit(modelFit, model.Fit, sum.Resource, model.Name)
+		s.set(modelPending, float64(model.Pending), sum.Resource, model.Name)
+	}
+	for models, devices := range map[string]int64{"any": sum.Pending.AnyModel, "several": sum.Pending.SeveralModels, "absent": sum.Pending.AbsentModel} {
+		s.set(otherPending, float64(devices), sum.Resource, models)
 	}
 }
 

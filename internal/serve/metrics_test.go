@@ -29,8 +29,8 @@ func snapshot() *count.Snapshot {
 		NodesKnown: true,
 		Summaries: []count.Summary{{
 			Resource: "nvidia.com/gpu", Numbers: numbers(10), Orphaned: 17, Nodes: 2, Fit: fit(20),
-			Pending: count.Pending{Devices: 30, Pods: 31, Reasons: []count.Reason{{Wait: count.Untried, Devices: 32, Pods: 33}}},
-			Models:  []count.Model{{Name: "A100", Nodes: 3, Numbers: numbers(40), Fit: fit(50)}},
+			Pending: count.Pending{Devices: 30, Pods: 31, Reasons: []count.Reason{{Wait: count.Untried, Devices: 32, Pods: 33}}, AnyModel: 34, SeveralModels: 35, AbsentModel: 36},
+			Models:  []count.Model{{Name: "A100", Nodes: 3, Numbers: numbers(40), Pending: 47, Fit: fit(50)}},
 		}},
 		Rows: []count.Row{
 			{Node: "a", Resource: "nvidia.com/gpu", Source: count.DevicePlugin, Model: "A100", Numbers: numbers(60)},
@@ -57,6 +57,9 @@ gpu_summary_pending_devices{reason="gated",resource="nvidia.com/gpu"} 0
 gpu_summary_pending_devices{reason="nominated",resource="nvidia.com/gpu"} 0
 gpu_summary_pending_devices{reason="unschedulable",resource="nvidia.com/gpu"} 0
 gpu_summary_pending_devices{reason="untried",resource="nvidia.com/gpu"} 32
+gpu_summary_pending_other_devices{models="absent",resource="nvidia.com/gpu"} 36
+gpu_summary_pending_other_devices{models="any",resource="nvidia.com/gpu"} 34
+gpu_summary_pending_other_devices{models="several",resource="nvidia.com/gpu"} 35
 gpu_summary_pending_pods{reason="gated",resource="nvidia.com/gpu"} 0
 gpu_summary_pending_pods{reason="nominated",resource="nvidia.com/gpu"} 0
 gpu_summary_pending_pods{reason="unschedulable",resource="nvidia.com/gpu"} 0
@@ -75,6 +78,7 @@ gpu_summary_model_free_devices{model="A100",resource="nvidia.com/gpu"} 43
 gpu_summary_model_largest_free_devices{model="A100",resource="nvidia.com/gpu"} 50
 gpu_summary_model_nodes{model="A100",resource="nvidia.com/gpu"} 3
 gpu_summary_model_overcommitted_devices{model="A100",resource="nvidia.com/gpu"} 41
+gpu_summary_model_pending_devices{model="A100",resource="nvidia.com/gpu"} 47
 gpu_summary_model_placeable_pods{model="A100",resource="nvidia.com/gpu",size="1"} 51
 gpu_summary_model_placeable_pods{model="A100",resource="nvidia.com/gpu",size="8"} 53
 gpu_summary_model_requested_devices{model="A100",resource="nvidia.com/gpu"} 44
@@ -145,7 +149,7 @@ func TestASnapshotAsMetrics(t *testing.T) {
 		{name: "DRA not asked for", change: func(v *serve.View) { v.Snapshot.DRA = nil },
 			want: strings.Replace(all, dra, "", 1)},
 		{name: "nodes not watched: only what pods alone can tell", change: func(v *serve.View) { v.Snapshot.NodesKnown = false },
-			want: process + dra + without(all, "capacity", "allocatable", "free", "overcommitted", "orphaned", "placeable", "stranded", "build_", "leader", "timestamp", "dra_")},
+			want: process + dra + without(all, "capacity", "allocatable", "free", "overcommitted", "orphaned", "placeable", "stranded", "build_", "leader", "timestamp", "dra_", "model_pending", "pending_other")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := view()

@@ -43,8 +43,11 @@ type kind[R record] struct {
 var podShape = &shape{parts: []part{
 	{number: 1, shape: &shape{whole: fields(1, 3, 6, 9)}}, // metadata: name, namespace, resourceVersion, deletionTimestamp
 	{number: 2, shape: &shape{ // spec
-		whole: fields(10, 25, 32, 38, 40),                                                      // nodeName, priority, overhead, schedulingGates, resources
-		parts: []part{{number: 2, shape: containerShape}, {number: 20, shape: containerShape}}, // containers, initContainers
+		whole: fields(7, 10, 25, 32, 38, 40), // nodeSelector, nodeName, priority, overhead, schedulingGates, resources
+		parts: []part{
+			{number: 2, shape: containerShape}, {number: 20, shape: containerShape}, // containers, initContainers
+			{number: 18, shape: affinityShape},
+		},
 	}},
 	{number: 3, shape: &shape{ // status
 		whole: fields(1, 2, 11, 18, 19, 20, 21),                                          // phase, conditions, nominatedNodeName, extendedResourceClaimStatus, allocatedResources, resources, nodeAllocatableResourceClaimStatuses
@@ -53,8 +56,9 @@ var podShape = &shape{parts: []part{
 }}
 
 var (
-	containerShape = &shape{whole: fields(1, 8, 24)}  // name, resources, restartPolicy
-	statusShape    = &shape{whole: fields(1, 10, 11)} // name, allocatedResources, resources
+	containerShape = &shape{whole: fields(1, 8, 24)}                                     // name, resources, restartPolicy
+	statusShape    = &shape{whole: fields(1, 10, 11)}                                    // name, allocatedResources, resources
+	affinityShape  = &shape{parts: []part{{number: 1, shape: &shape{whole: fields(1)}}}} // nodeAffinity: what is required
 )
 
 func podKind(names count.Names) *kind[*podRecord] {

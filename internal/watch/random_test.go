@@ -68,6 +68,10 @@ func newMaker(seed uint64) *maker {
 			t.Key = pick(m, "team", "nvidia.com/gpu", corev1.TaintNodeNotReady)
 			t.Effect = pick(m, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)
 		},
+		func(r *corev1.NodeSelectorRequirement, _ randfill.Continue) {
+			r.Key = pick(m, "nvidia.com/gpu.product", "nvidia.com/gpu.product", "zone")
+			r.Operator, r.Values = pick(m, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), []string{pick(m, "A100", "H100"), "T4"}
+		},
 		func(r *corev1.ContainerExtendedResourceRequest, c randfill.Continue) {
 			c.FillNoCustom(r)
 			for name := range m.list() {
@@ -98,6 +102,23 @@ func (m *maker) pod(i int) *corev1.Pod {
 	m.fill.Fill(p)
 	p.TypeMeta = metav1.TypeMeta{}
 	p.Namespace, p.Name, p.ResourceVersion = pick(m, "a", "b"), fmt.Sprint("pod-", i), fmt.Sprint(i+1)
+	if m.IntN(4) == 0 {
+		p.Spec.NodeSelector = map[string]string{pick(m, "amd.com/gpu.product-name", "zone"): "MI300X"}
+	}
+	if m.IntN(2) == 0 { // else it is bound, for it has every text that there may be
+		p.Spec.NodeName = ""
+		p.DeletionTimestamp = pick(m, nil, nil, p.DeletionTimestamp)
+		p.Status.NominatedNodeName = pick(m, "", "", "n")
+		p.Spec.SchedulingGates = pick(m, nil, nil, p.Spec.SchedulingGates)
+		for range 8 * m.IntN(2) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{})
+			m.fill.Fill(&p.Status.Conditions[len(p.Status.Conditions)-1])
+		}
+		for required := (&corev1.NodeSelector{}); len(required.NodeSelectorTerms) == 0 && m.IntN(4) > 0; {
+			m.fill.Fill(required)
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		}
+	}
 	// Statuses are found by the name of the container.
 	for _, of := range [][]corev1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
 		for j := range of {

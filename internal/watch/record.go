@@ -57,8 +57,11 @@ func (r *podRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyObjec
 func (r *podRecord) DeepCopyObject() runtime.Object {
 	c := *r
 	c.Requests = slices.Clone(r.Requests)
-	if r.Claim != nil {
-		c.Claim = &count.PodClaim{Name: r.Claim.Name, Resources: slices.Clone(r.Claim.Resources)}
+	if r.More != nil {
+		c.More = &count.PodMore{Models: slices.Clone(r.More.Models)}
+		if claim := r.More.Claim; claim != nil {
+			c.More.Claim = &count.PodClaim{Name: claim.Name, Resources: slices.Clone(claim.Resources)}
+		}
 	}
 	return &c
 }

@@ -37,7 +37,8 @@ var (
 	classSize, sliceSize, claimSize = structSize[classRecord](), structSize[sliceRecord](), structSize[claimRecord]()
 	deviceSize, counterSize         = structSize[count.Device](), structSize[count.Counter]()
 	amountSize, labelSize, wordSize = structSize[count.Amount](), structSize[count.Label](), structSize[string]()
-	allocatedSize, podClaimSize     = structSize[count.Allocated](), structSize[count.PodClaim]()
+	allocatedSize                   = structSize[count.Allocated]()
+	podMoreSize, podClaimSize       = structSize[count.PodMore](), structSize[count.PodClaim]()
 )
 
 func structSize[T any]() int { return int(reflect.TypeFor[T]().Size()) }
@@ -52,8 +53,15 @@ func alone[T any](list []T, each int) int {
 
 func (r *podRecord) size() int {
 	n := podSize + inIndex + len(r.Key) + len(r.resourceVersion) + alone(r.Requests, amountSize)
-	if r.Claim != nil {
-		n += podClaimSize + len(r.Claim.Name) + cap(r.Claim.Resources)*wordSize
+	if r.More == nil {
+		return n
+	}
+	n += podMoreSize + cap(r.More.Models)*labelSize
+	for _, model := range r.More.Models {
+		n += len(model.Value)
+	}
+	if claim := r.More.Claim; claim != nil {
+		n += podClaimSize + len(claim.Name) + cap(claim.Resources)*wordSize
 	}
 	return n
 }

@@ -95,6 +95,7 @@ func TestNoGPUIsMissed(t *testing.T) {
 		m, w := newMaker(seed), &wire{json: asJSON}
 		pods := podKind(names)
 		var want []*podRecord
+		waits, named := make(map[count.Wait]int), 0
 		for i := range randomObjects {
 			pod := m.pod(i)
 			if !asJSON && i%3 == 0 {
@@ -106,7 +107,12 @@ func TestNoGPUIsMissed(t *testing.T) {
 				t.Fatal(err)
 			} else if r.counts() {
 				want = append(want, r)
+				waits[r.Wait]++
+				named += len(r.Models(count.NVIDIA))
 			}
+		}
+		if len(waits) != 1+len(count.Waits) || named < 10 {
+			t.Fatalf("pods wait for %v, and name %d models: not for every reason, or too few", waits, named)
 		}
 		got := read(t, podKind(names), &w.Buffer)
 		if len(got) != len(want) || len(want) < randomObjects/10 || len(want) > randomObjects*9/10 {

@@ -59,7 +59,7 @@ func TestTransforms(t *testing.T) {
 // that is equal and shares nothing.
 func TestRecordsAreObjects(t *testing.T) {
 	pod, node := aPodRecord(t, &aPod), aNodeRecord(t)
-	pod.Claim = &count.PodClaim{Name: "c", Resources: []string{"r"}}
+	pod.More = &count.PodMore{Claim: &count.PodClaim{Name: "c", Resources: []string{"r"}}, Models: []count.Label{{Key: "k", Value: "v"}}}
 	for key, r := range map[string]stored{"ns/p": pod, "n": node} {
 		got, err := meta.Accessor(r)
 		if err != nil {
@@ -80,8 +80,8 @@ func TestRecordsAreObjects(t *testing.T) {
 		}
 	}
 	copied := pod.DeepCopyObject().(*podRecord)
-	pod.Requests[0].Value, pod.Claim.Resources[0] = 99, "x"
-	if copied.Requests.Of(count.NVIDIA) != 2 || copied.Claim.Resources[0] != "r" {
+	pod.Requests[0].Value, pod.More.Claim.Resources[0], pod.More.Models[0].Value = 99, "x", "x"
+	if copied.Requests.Of(count.NVIDIA) != 2 || copied.More.Claim.Resources[0] != "r" || copied.More.Models[0].Value != "v" {
 		t.Error("a change of the record shows in its copy")
 	}
 }

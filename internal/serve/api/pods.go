@@ -14,7 +14,9 @@ type pod struct {
 	Name      string           `json:"name"`
 	Node      string           `json:"node,omitempty"`
 	Requests  map[string]int64 `json:"requests"`
-	Priority  int32            `json:"priority"`
+	// Models are those that it waits for one of; none if any will do, or it has a node.
+	Models   []string `json:"models,omitempty"`
+	Priority int32    `json:"priority"`
 	// Waits is why it has no node.
 	Waits string `json:"waits,omitempty"`
 	// Deleting is set once it is being deleted; it counts until it is gone.
@@ -79,6 +81,7 @@ func pods(v View, p *Parameters) any {
 		}
 		for _, a := range p.Requests {
 			document.Pods[i].Requests[a.Resource] = a.Value
+			document.Pods[i].Models = append(document.Pods[i].Models, p.Models(a.Resource)...)
 		}
 	}
 	return document

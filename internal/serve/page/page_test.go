@@ -78,7 +78,7 @@ func worlds() map[string]api.View {
 	full.Pods = append(full.Pods,
 		&count.Pod{Key: hostile + "/" + hostile, Node: hostile, Requests: gpus(1), Deleting: true},
 		&count.Pod{Key: hostile + "/w" + hostile, Requests: gpus(1), Wait: count.Untried},
-		&count.Pod{Key: "a/orphan", Node: "gone", Requests: gpus(2), Claim: &count.PodClaim{Name: "c"}})
+		&count.Pod{Key: "a/orphan", Node: "gone", Requests: gpus(2), More: &count.PodMore{Claim: &count.PodClaim{Name: "c"}}})
 	full.DRA = &count.DRA{State: count.DRAForbidden, Reason: hostile}
 	stale := viewOf(full)
 	stale.Stale = &api.Stale{Since: time.Now().Add(-200 * time.Second), Reasons: []string{hostile, "another"}}
