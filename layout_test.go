@@ -41,10 +41,11 @@ var allowed = map[string][]string{
 	// and wrong sooner or later.
 	"internal/count/selector": {"k8s.io/api/resource/v1", "k8s.io/dynamic-resource-allocation/cel"},
 	"internal/version":        {},
+	"internal/discover":       {"internal/count", "k8s.io/api/resource/v1", "k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/client-go/discovery"},
 	"internal/watch": {
-		"internal/count", "internal/count/selector", "google.golang.org/protobuf/encoding/protowire",
+		"internal/count", "internal/count/selector", "internal/discover", "google.golang.org/protobuf/encoding/protowire",
 		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/klog/v2",
-		"k8s.io/client-go/discovery", "k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme",
+		"k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme",
 		"k8s.io/client-go/informers", "k8s.io/client-go/rest", "k8s.io/client-go/tools/cache",
 	},
 	// What the scheduler has libraries for is left to them: affinity, taints, host ports.
@@ -54,8 +55,8 @@ var allowed = map[string][]string{
 		"k8s.io/kube-scheduler/framework", "k8s.io/utils/ptr", "sigs.k8s.io/json",
 	},
 	"internal/gather": {
-		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes…", "k8s.io/client-go/discovery",
-		"sigs.k8s.io/yaml…", "internal/publish", "internal/count",
+		"k8s.io/api/core/v1", "k8s.io/api/resource/v1", "k8s.io/apimachinery/…", "k8s.io/client-go/kubernetes…",
+		"sigs.k8s.io/yaml…", "internal/publish", "internal/count", "internal/discover",
 		"golang.org/x/text/encoding/unicode", "k8s.io/dynamic-resource-allocation/api/v1beta1",
 	},
 	"internal/lead": {
@@ -83,6 +84,7 @@ var allowed = map[string][]string{
 	"internal/serve/page":     {"internal/count", "internal/serve/api"},
 	"internal/serve/pipeline": {"internal/serve/api", "internal/serve/page", "github.com/prometheus/client_golang/prometheus"},
 	"internal/preflight": {
+		"internal/discover",
 		"k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/client-go/kubernetes/typed/authentication/v1", "k8s.io/client-go/kubernetes/typed/authorization/v1",
 	},

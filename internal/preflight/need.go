@@ -7,7 +7,11 @@
 // nobody may read.
 package preflight
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/discover"
+)
 
 // Need is something the controller does, and the permission that takes.
 type Need struct {
@@ -35,10 +39,6 @@ type Options struct {
 
 var listAndWatch = []string{"list", "watch"}
 
-// draResources are what DRA is made of. Devices are claimed in every namespace, so
-// claims are read in all of them whatever pods are counted.
-var draResources = []string{"deviceclasses", "resourceclaims", "resourceslices"}
-
 // Needs returns what these options take, and nothing that is not used: what stands
 // here is what the manifests grant.
 func (o Options) Needs() []Need {
@@ -51,7 +51,9 @@ func (o Options) Needs() []Need {
 		})
 	}
 	if o.DRA {
-		for _, resource := range draResources {
+		// Devices are claimed in every namespace, so claims are read in all of them
+		// whatever pods are counted.
+		for _, resource := range discover.DRAResources {
 			needs = append(needs, Need{
 				Group: "resource.k8s.io", Resource: resource, Verbs: listAndWatch,
 				For: "count devices of DRA drivers", Optional: "GPUs of DRA drivers are not counted",

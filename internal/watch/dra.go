@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 	"github.com/gpu-summary/gpu-summary-controller/internal/count/selector"
+	"github.com/gpu-summary/gpu-summary-controller/internal/discover"
 )
 
 // How often a cluster without DRA, or one that does not let us see it, is asked
@@ -53,7 +54,7 @@ func newDRA(client kubernetes.Interface, o Options, h Handler) *dra {
 // it is, so that nothing flaps while nothing changes.
 func (d *dra) run(ctx context.Context) {
 	for retry := firstDRARetry; ctx.Err() == nil; retry = min(2*retry, lastDRARetry) {
-		state, reason := discoverDRA(ctx, d.client)
+		state, reason, _ := discover.DRA(ctx, d.client.Discovery()) // the reason says enough of an error
 		if state == count.DRASyncing {
 			var wasSynced bool
 			state, reason, wasSynced = d.watch(ctx)

@@ -17,14 +17,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/internal/discover"
 )
 
 // draInformerName labels their informer_* metrics. It is a name of its own because
 // a session's informers come and go, and give it back when they do.
 const draInformerName = InformerName + "-dra"
-
-// draResources are what is watched, as RBAC names them.
-var draResources = []string{"deviceclasses", "resourceclaims", "resourceslices"}
 
 // draSession is one set of informers.
 type draSession struct {
@@ -160,7 +158,7 @@ func (s *draSession) failure() (count.DRAState, string) {
 func (s *draSession) firstError() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, resource := range draResources {
+	for _, resource := range discover.DRAResources {
 		if s.refused[resource] != nil {
 			return s.refused[resource]
 		}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
+	"github.com/gpu-summary/gpu-summary-controller/internal/discover"
 )
 
 // heard is a handler that counts.
@@ -91,7 +92,7 @@ func (d discoverable) ServerResourcesForGroupVersionWithContext(_ context.Contex
 		return nil, apierrors.NewNotFound(resourcev1.Resource(""), "")
 	}
 	list := &metav1.APIResourceList{GroupVersion: gv}
-	for _, r := range draResources {
+	for _, r := range discover.DRAResources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: r})
 	}
 	return list, nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/discover"
 )
 
 // SourceStats is what has come by on the way of one resource, from the API server to
@@ -65,7 +67,7 @@ func (w *Watch) Resources() []string {
 	for _, s := range w.sources() {
 		names = append(names, s.resource)
 	}
-	return append(names, draResources...)
+	return append(names, discover.DRAResources...)
 }
 
 // Stats says for each watched resource how it is. It looks at every object that is
