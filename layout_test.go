@@ -71,7 +71,7 @@ var allowed = map[string][]string{
 	"internal/reconcile": {"internal/count", "internal/queue", "internal/publish", "k8s.io/klog/v2"},
 	"internal/serve": {
 		"internal/count", "internal/publish", "github.com/prometheus/client_golang/prometheus…",
-		"golang.org/x/sync/singleflight", "golang.org/x/time/rate", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1",
+		"golang.org/x/sync/singleflight", "golang.org/x/time/rate", "maragu.dev/gomponents…", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1",
 		"k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/component-base/metrics/…",
 		"k8s.io/klog/v2", "k8s.io/utils/lru",
 	},
@@ -81,8 +81,8 @@ var allowed = map[string][]string{
 		"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest", "k8s.io/client-go/tools/clientcmd/api", "k8s.io/klog/v2", "k8s.io/utils/ptr", "sigs.k8s.io/yaml",
 	},
 	"internal/serve/api":      {"internal/count", "internal/publish"},
-	"internal/serve/page":     {"internal/count", "internal/serve/api"},
-	"internal/serve/pipeline": {"internal/serve/api", "internal/serve/page", "github.com/prometheus/client_golang/prometheus"},
+	"internal/serve/page":     {"internal/count", "internal/serve/api", "maragu.dev/gomponents…"},
+	"internal/serve/pipeline": {"internal/serve/api", "internal/serve/page", "maragu.dev/gomponents…", "github.com/prometheus/client_golang/prometheus"},
 	"internal/preflight": {
 		"internal/discover",
 		"k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/pkg/api/errors", "k8s.io/apimachinery/pkg/apis/meta/v1",

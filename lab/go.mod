@@ -30,6 +30,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	golang.org/x/mod v0.37.0 // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
 	sigs.k8s.io/knftables v0.0.22 // indirect
 )
 

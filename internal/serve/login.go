@@ -6,12 +6,14 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 )
 
 // SessionCookie holds the token of somebody who has logged in with a browser, which
@@ -34,13 +36,8 @@ const (
 	maxToken  = maxCookie - len(SessionCookie)
 )
 
-//go:embed login.html
-var loginHTML string
-
 //go:embed login.css
 var loginCSS string
-
-var loginForm = template.Must(template.New("login").Parse(loginHTML))
 
 // loginPolicy allows the form its own style, which is in it: whoever has no token gets
 // no other file.
@@ -168,22 +165,45 @@ func leave(w http.ResponseWriter, next string) {
 
 // form answers with the form to log in with. It says no more than a refusal does.
 func form(w http.ResponseWriter, r *http.Request, status int, problem, next string) {
+	root := strings.Repeat("../", strings.Count(r.URL.Path, "/")-1) + "./"
 	var page bytes.Buffer
-	_ = loginForm.Execute(&page, struct { // texts cannot fail
-		Style               template.CSS
-		Problem, Root, Next string
-	}{template.CSS(loginCSS), problem, strings.Repeat("../", strings.Count(r.URL.Path, "/")-1) + "./", next})
-	h := w.Header()
+	_ = loginPage(root+"login", problem, next).Render(&page) // a buffer takes everything
+	header := w.Header()
 	if status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
+		header.Set("WWW-Authenticate", "Bearer")
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", "1")
+		header.Set("Retry-After", "1")
 	}
-	h.Set("Content-Security-Policy", loginPolicy)
-	h.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", loginPolicy)
+	header.Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(page.Bytes())
+}
+
+// loginPage is sent to an address of ours, as it is seen from the page.
+func loginPage(address, problem, next string) g.Node {
+	return h.Doctype(h.HTML(h.Lang("en"),
+		h.Head(
+			h.Meta(h.Charset("utf-8")),
+			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
+			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
+			h.TitleEl(g.Text("Log in · GPU summary")),
+			h.Link(h.Rel("icon"), h.Href("data:,")),
+			h.StyleEl(g.Raw(loginCSS)),
+		),
+		h.Body(h.Main(
+			h.H1(g.Text("GPU summary")),
+			g.If(problem != "", h.P(h.Class("problem"), h.Role("alert"), g.Text(problem))),
+			h.Form(h.Method("post"), h.Action(address),
+				h.Input(h.Type("hidden"), h.Name("next"), h.Value(next)),
+				h.Label(h.For("token"), g.Text("Bearer token of a Kubernetes account")),
+				h.Input(h.ID("token"), h.Name("token"), h.Type("password"), h.Required(), h.AutoFocus(), h.AutoComplete("off")),
+				h.Button(g.Text("Log in"))),
+			h.P(h.Class("hint"), g.Text("A service account has one: "), h.Code(g.Text("kubectl create token NAME")),
+				g.Text(". It stays in this browser until you log out or close it.")),
+		)),
+	))
 }
 
 // said is what a browser shows of a refusal: nothing to those who have yet to log in.

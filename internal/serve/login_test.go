@@ -3,6 +3,7 @@ package serve_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -96,6 +97,20 @@ func TestTheFormIsAllowedItsOwnStyle(t *testing.T) {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the policy %q lacks %s", policy, want)
 		}
+	}
+}
+
+// TestTheFormHasWhereToGo as a text and no more, whatever was asked for.
+func TestTheFormHasWhereToGo(t *testing.T) {
+	address, _ := guarded(t, serve.Options{})
+	next := `/nodes?contains="><script>alert(1)</script><b/title='x'>&amp;&model=javascript:alert(1)`
+	res, body := post(t, address+"/login", url.Values{"next": {next}})
+	got := formAction.FindStringSubmatch(body)
+	if res.StatusCode != http.StatusBadRequest || got == nil || html.UnescapeString(got[2]) != next || got[1] != "./login" {
+		t.Errorf("%d, %q", res.StatusCode, got)
+	}
+	if strings.Contains(body, "<script") || strings.Contains(body, "<b/") {
+		t.Errorf("an address has become a tag: %s", body)
 	}
 }
 

@@ -3,9 +3,10 @@ package page
 import (
 	"bytes"
 	"embed"
-	"html/template"
 	"net/http"
 	"time"
+
+	g "maragu.dev/gomponents"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve/api"
 )
@@ -16,10 +17,8 @@ import (
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-//go:embed *.html style.css page.js field.js icon.svg
+//go:embed style.css page.js field.js icon.svg
 var files embed.FS
-
-var layout = template.Must(template.New("layout.html").Funcs(Funcs).ParseFS(files, "layout.html"))
 
 // Layout is what all pages have around them: head, navigation, the word that the data
 // is stale. The zero value works.
@@ -38,64 +37,40 @@ type Page struct {
 	// Active is the entry of the navigation that the page belongs to: overview, nodes,
 	// pending, fit or pipeline.
 	Active string
-	// Body is executed with Data, inside of <main> and below the heading. An element
-	// with an id and the attribute data-live is kept up to date: when the page has
-	// changed, the script exchanges it for the one with the same id in a new copy.
-	Body *template.Template
-	Data any
+	// Body stands inside of <main> and below the heading. Live marks the parts of it
+	// that are kept up to date.
+	Body g.Node
 	// Status is 200 unless set.
 	Status int
-	// Styles and Scripts are further files, relative to the page. A script is a module.
-	Styles, Scripts []string
+	// Styles are further style sheets, relative to the page.
+	Styles []string
 }
 
-// Entry is one of the navigation.
-type Entry struct{ Name, Address, Label string }
-
-var entries = []Entry{
-	{"overview", "./", "Overview"},
-	{"nodes", "./nodes", "Nodes"},
-	{"pending", "./pending", "Pending"},
-	{"fit", "./fit", "Fit"},
-	{"pipeline", "./pipeline", "Pipeline"},
-}
-
-// frame is what layout.html is executed with.
-type frame struct {
-	Page
-	Entries []Entry
-	Inside  template.HTML
-	Stale   *api.Stale
-	Now     time.Time
-	Logout  bool
-}
+// Live marks an element, which must have an id: when the page has changed, the script
+// exchanges it for the one with the same id in a new copy.
+var Live = g.Attr("data-live")
 
 // Render answers a request with a page.
 func (l Layout) Render(w http.ResponseWriter, r *http.Request, p Page) {
-	var inside, whole bytes.Buffer
-	if err := p.Body.Execute(&inside, p.Data); err != nil {
-		// A template that does not fit its data is a mistake of ours, and the tests
-		// execute all of them.
-		http.Error(w, "this page cannot be shown: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	f := frame{Page: p, Entries: entries, Inside: template.HTML(inside.String()), Now: time.Now()}
+	d := document{Page: p, now: time.Now()}
 	if l.Stale != nil {
-		f.Stale = l.Stale()
+		d.stale = l.Stale()
 	}
 	if l.Session != "" {
 		_, err := r.Cookie(l.Session)
-		f.Logout = err == nil
+		d.logout = err == nil
 	}
-	if err := layout.Execute(&whole, f); err != nil {
+	var whole bytes.Buffer
+	if err := d.draw().Render(&whole); err != nil {
+		// The buffer takes everything, so this is a mistake of ours.
 		http.Error(w, "this page cannot be shown: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Security-Policy", Policy)
-	h.Set("Content-Type", "text/html; charset=utf-8")
+	header := w.Header()
+	header.Set("Content-Security-Policy", Policy)
+	header.Set("Content-Type", "text/html; charset=utf-8")
 	if p.Status != 0 && p.Status != http.StatusOK {
-		h.Set("Cache-Control", "no-store")
+		header.Set("Cache-Control", "no-store")
 		w.WriteHeader(p.Status)
 		_, _ = w.Write(whole.Bytes())
 		return

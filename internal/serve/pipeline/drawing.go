@@ -14,6 +14,9 @@ type Box struct {
 	Lines []string
 }
 
+// boxHeight is that of all boxes.
+const boxHeight = 118
+
 // drawing places the components as the picture in the README does.
 func drawing(n Numbers) []Box {
 	verdicts := Judge(n)
@@ -31,7 +34,7 @@ func drawing(n Numbers) []Box {
 	}
 	boxes := make([]Box, len(places))
 	for i, p := range places {
-		boxes[i] = Box{Verdict: verdicts[i], Title: p.title, X: p.x, Y: p.y, W: p.w, H: 118, Lines: p.lines}
+		boxes[i] = Box{Verdict: verdicts[i], Title: p.title, X: p.x, Y: p.y, W: p.w, H: boxHeight, Lines: p.lines}
 	}
 	return boxes
 }

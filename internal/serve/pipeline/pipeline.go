@@ -1,9 +1,8 @@
 package pipeline
 
 import (
-	"embed"
+	_ "embed"
 	"encoding/json"
-	"html/template"
 	"net/http"
 	"strings"
 
@@ -11,35 +10,19 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve/page"
 )
 
-//go:embed pipeline.html pipeline.css
-var files embed.FS
-
-// Places in the drawing, in its own units.
-const (
-	firstLine  = 54
-	lineHeight = 20
-)
-
-var body = template.Must(template.New("pipeline.html").Funcs(template.FuncMap{
-	"at":   func(from, by int) int { return from + by },
-	"back": func(from, width, by int) int { return from + width - by },
-	"line": func(top, i int) int { return top + firstLine + i*lineHeight },
-}).ParseFS(files, "pipeline.html"))
+//go:embed pipeline.css
+var style []byte
 
 // Handlers are the page, what it needs, and the same as JSON. They work also while the
 // caches are not complete: that is when one looks here.
 func Handlers(layout page.Layout, read func() Numbers) map[string]http.Handler {
 	return map[string]http.Handler{
 		"/pipeline": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			layout.Render(w, r, page.Page{Title: "Pipeline", Active: "pipeline", Body: body, Data: show(read()), Styles: []string{"./pipeline.css"}})
+			layout.Render(w, r, page.Page{Title: "Pipeline", Active: "pipeline", Body: show(read()).body(), Styles: []string{"./pipeline.css"}})
 		}),
 		"/pipeline.css": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			text, err := files.ReadFile("pipeline.css")
-			if err != nil {
-				panic(err) // it is embedded above
-			}
 			w.Header().Set("Content-Type", "text/css; charset=utf-8")
-			api.Reply(w, r, text)
+			api.Reply(w, r, style)
 		}),
 		api.Prefix + "pipeline": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := api.Read(r).Err(); err != nil {

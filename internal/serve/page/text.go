@@ -1,23 +1,9 @@
 package page
 
 import (
-	"html/template"
 	"strconv"
 	"time"
-
-	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 )
-
-// Funcs are for the templates of pages.
-var Funcs = template.FuncMap{
-	"number":  number[int64],
-	"whole":   number[int],
-	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"clock":   func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05 UTC") },
-	"ago":     func(then, now time.Time) string { return age(now.Sub(then)) },
-	"plural":  plural,
-	"words":   count.State.Words,
-}
 
 // number groups the digits of large numbers by thousands.
 func number[N int | int64](n N) string {
@@ -51,4 +37,16 @@ func age(d time.Duration) string {
 		return strconv.Itoa(int(d.Hours())) + " h"
 	}
 	return strconv.Itoa(int(d.Hours()/24)) + " days"
+}
+
+// instant is a time for scripts, and clock the same for people.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func clock(t time.Time) string   { return t.UTC().Format("2 Jan 15:04:05 UTC") }
+
+// either is one of two words.
+func either(first bool, yes, no string) string {
+	if first {
+		return yes
+	}
+	return no
 }
