@@ -15,6 +15,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -208,12 +209,21 @@ func (b *tab) visit(path string) {
 func (b *tab) drawn() {
 	b.Helper()
 	b.until("the cells", `!document.querySelector('[data-field]') || document.querySelector('[data-cells] .nodes, [data-note]:not([hidden])') !== null && !document.querySelector('[data-note] noscript')`)
+	b.until("the first paint", `performance.getEntriesByType('paint').length > 0`)
 }
 
 // until waits for an expression to be true.
 func (b *tab) until(what, expression string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeoutCause(b.ctx, patience, fmt.Errorf("waited for %s", what))
+	if err := b.within(patience, expression); err != nil {
+		b.shot("failed")
+		b.Fatalf("waited for %s: %v", what, err)
+	}
+}
+
+// within waits no longer than that for an expression to be true.
+func (b *tab) within(patience time.Duration, expression string) error {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -222,15 +232,40 @@ func (b *tab) until(what, expression string) {
 		yes, err := chromedp.Run(one, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		stop()
 		if yes {
-			return
+			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			b.shot("failed")
-			b.Fatalf("waited for %s: %v", what, err)
+			return errors.Join(ctx.Err(), err)
 		}
 	}
+}
+
+// click follows what a selector finds, with the mouse.
+func (b *tab) click(selector string) {
+	b.Helper()
+	b.leave("a click on "+selector, chromedp.Click(selector))
+}
+
+// leave clicks, and waits for the page that this leads to. Chromium loses a click now and
+// then, when it is busy and has hardly painted: one of which the page has heard nothing is
+// made again.
+func (b *tab) leave(what string, click chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	const there, heard = `window.heard === undefined && document.readyState === 'complete'`, `window.heard !== 0`
+	for again := 0; ; again++ {
+		b.run(chromedp.Evaluate[chromedp.Void](`window.heard = 0; addEventListener('mousedown', () => window.heard++, {capture: true, once: true}); undefined`), click)
+		if b.within(attempt, there) == nil {
+			break
+		}
+		if again == 3 || b.within(attempt, heard) == nil {
+			b.until("another page after "+what, there)
+			break
+		}
+		b.Logf("%s was lost", what)
+	}
+	b.drawn()
 }
 
 // eval returns what an expression is, or what it promises.

@@ -151,14 +151,6 @@ func (b *tab) rowNames() []string {
 	return eval[[]string](b, `[...document.querySelectorAll('#rows tbody th a')].map(a => a.textContent)`)
 }
 
-// click follows what a selector finds, and waits for the page that it leads to.
-func (b *tab) click(selector string) {
-	b.Helper()
-	b.run(chromedp.Evaluate[chromedp.Void](`window.before = true; undefined`), chromedp.Click(selector))
-	b.until("another page", `window.before === undefined && document.readyState === 'complete'`)
-	b.drawn()
-}
-
 // TestSortAndFilter, by clicking and choosing as people do; table and cells agree.
 func TestSortAndFilter(t *testing.T) {
 	c := show(synthetic(1213))
@@ -233,7 +225,7 @@ func TestANodesPage(t *testing.T) {
 	b.shot("node")
 	b.visit("/")
 	place := eval[[]float64](b, `(() => { const r = document.querySelector('[role=listbox]').getBoundingClientRect(); return [r.x + 4, r.y + 4]; })()`)
-	b.run(chromedp.MouseClickXY(place[0], place[1]))
+	b.leave("a click on a cell", chromedp.MouseClickXY(place[0], place[1]))
 	b.until("the first node's page", `document.querySelector('h1')?.textContent === 'Node `+rows[0].Node+`'`)
 }
 
