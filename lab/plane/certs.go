@@ -63,11 +63,11 @@ func newAuthority() (*authority, error) {
 }
 
 // server signs a certificate for all servers of the lab: they are all reached
-// at the loopback address, or by a real node and its pods at their names for it.
+// at the loopback address, or by real nodes and their pods at their names for it.
 func (a *authority) server() (pair, error) {
 	return a.sign(pkix.Name{CommonName: "kube-apiserver"}, func(c *x509.Certificate) {
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), firstServiceIP, net.ParseIP(NodeAddress)}
+		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), firstServiceIP, net.ParseIP(NodeServerAddress)}
 		c.DNSNames = []string{
 			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local",

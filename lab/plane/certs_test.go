@@ -26,7 +26,7 @@ func TestCertificatesAreSignedForTheirUse(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{"127.0.0.1", "localhost", "10.0.0.1", NodeAddress, "kubernetes.default.svc"} {
+	for _, name := range []string{"127.0.0.1", "localhost", "10.0.0.1", NodeServerAddress, "kubernetes.default.svc"} {
 		if err := verify(t, ca, server, name, x509.ExtKeyUsageServerAuth); err != nil {
 			t.Errorf("server certificate for %s: %v", name, err)
 		}

@@ -15,10 +15,10 @@ import (
 
 // What plane and real node agree on.
 const (
-	// NodeAddress is the real node's address, in a network namespace of its own.
-	// There the apiserver is at this address too, at its usual port.
-	NodeAddress = "10.88.0.1"
-	// RealNodeLabel is on a node that has a kubelet.
+	// NodeServerAddress is where real nodes and their pods find the apiserver, at its
+	// usual port. Each node has the address, in a network namespace of its own.
+	NodeServerAddress = "10.87.0.1"
+	// RealNodeLabel is on nodes that have a kubelet.
 	RealNodeLabel = "lab.gpu-summary/real-node"
 
 	// egressSocket is where the apiserver asks for connections to kubelets, pods
@@ -27,12 +27,12 @@ const (
 	egressSocket = "egress.sock"
 )
 
-// EgressSocket is the Unix socket on which the real node serves HTTP CONNECT to
-// its network.
+// EgressSocket is the Unix socket on which package realnode serves HTTP CONNECT to
+// the networks of the real nodes.
 func (p *Plane) EgressSocket() string { return filepath.Join(p.files.dir, egressSocket) }
 
 // egressConfig sends what is meant for the cluster's network there; nothing else
-// leads from this machine's network to that of the node.
+// leads from this machine's network to those of the nodes.
 const egressConfig = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -47,7 +47,7 @@ egressSelections:
 // apiserverNodeFlags override what a plane without kubelets is content with.
 func apiserverNodeFlags(f files, name string) []string {
 	flags := []string{
-		"--advertise-address=" + NodeAddress,
+		"--advertise-address=" + NodeServerAddress,
 		"--egress-selector-config-file=" + f.egress(),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-client-certificate=" + f.kubeletClientCert(),
@@ -55,7 +55,7 @@ func apiserverNodeFlags(f files, name string) []string {
 		"--kubelet-certificate-authority=" + f.ca(),
 		"--enable-admission-plugins=NodeRestriction",
 	}
-	// The node leads to the first server only.
+	// Nodes lead to the first server only.
 	if name == APIServer {
 		flags = append(flags, "--endpoint-reconciler-type=lease")
 	}
@@ -75,10 +75,10 @@ func (f files) writeForNode(ca *authority) error {
 }
 
 // node signs a certificate for the servers of a node.
-func (a *authority) node(name string) (pair, error) {
+func (a *authority) node(name, address string) (pair, error) {
 	return a.sign(pkix.Name{CommonName: "system:node:" + name}, func(c *x509.Certificate) {
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-		c.IPAddresses = []net.IP{net.ParseIP(NodeAddress)}
+		c.IPAddresses = []net.IP{net.ParseIP(address)}
 		c.DNSNames = []string{name}
 	})
 }
@@ -90,18 +90,18 @@ type NodeFiles struct {
 	APIServer          string // where the node reaches it, as host:port
 }
 
-// WriteNodeFiles writes what the node of that name needs into a directory, and returns
-// the files as the node sees them, which knows the directory by another name.
-func (p *Plane) WriteNodeFiles(dir, seen, name string) (NodeFiles, error) {
+// WriteNodeFiles writes what the node of that name and address needs into a directory,
+// and returns the files as the node sees them, which knows the directory by another name.
+func (p *Plane) WriteNodeFiles(dir, seen, name, address string) (NodeFiles, error) {
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(p.config.Host, "https://"))
 	if err != nil {
 		return NodeFiles{}, fmt.Errorf("find the apiserver's port: %w", err)
 	}
-	serving, err := p.ca.node(name)
+	serving, err := p.ca.node(name, address)
 	if err != nil {
 		return NodeFiles{}, err
 	}
-	apiserver := net.JoinHostPort(NodeAddress, port)
+	apiserver := net.JoinHostPort(NodeServerAddress, port)
 	config := func(file, user string, groups ...string) error {
 		pair, err := p.ca.client(user, groups...)
 		if err != nil {

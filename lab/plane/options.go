@@ -26,8 +26,8 @@ type Options struct {
 	// Audit lets kube-apiserver write every request (who, what, which object)
 	// to audit.log in the state directory.
 	Audit bool
-	// RealNode makes the plane ready for a node with a kubelet (package realnode).
-	// KWOK leaves that one alone, and with it all nodes that have no label.
+	// RealNode makes the plane ready for nodes with a kubelet (package realnode).
+	// KWOK leaves those alone, and with them all nodes that have no label.
 	RealNode bool
 }
 

@@ -19,12 +19,21 @@ type Running struct {
 	Dir        string    `json:"dir"`
 	Kubeconfig string    `json:"kubeconfig"`
 	Started    time.Time `json:"started"`
+	// Nodes are its real nodes.
+	Nodes []RunningNode `json:"nodes,omitempty"`
 }
 
-// Announce records the plane for FindRunning; Stop removes the record. Only
+// RunningNode is a real node of a running lab.
+type RunningNode struct {
+	Name string `json:"name"`
+	// KubeletDir is its kubelet's directory, as seen from outside of the node.
+	KubeletDir string `json:"kubeletDir"`
+}
+
+// Announce records the plane and its real nodes for FindRunning; Stop removes the record. Only
 // planes for people announce themselves: a command must not pick up the plane
 // of a test that happens to run.
-func (p *Plane) Announce() error {
+func (p *Plane) Announce(nodes ...RunningNode) error {
 	dir, err := runningDir()
 	if err != nil {
 		return err
@@ -32,7 +41,7 @@ func (p *Plane) Announce() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("announce lab: %w", err)
 	}
-	r := Running{Pid: os.Getpid(), Dir: p.files.dir, Kubeconfig: p.Kubeconfig(), Started: time.Now()}
+	r := Running{Pid: os.Getpid(), Dir: p.files.dir, Kubeconfig: p.Kubeconfig(), Started: time.Now(), Nodes: nodes}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("announce lab: %w", err)

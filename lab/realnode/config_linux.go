@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -15,9 +14,9 @@ import (
 const (
 	// bridgeDevice is what CNI connects pods to; its address is the node's.
 	bridgeDevice = "cni0"
-	podSubnet    = "10.88.0.0/16"
-	prefixLength = "/16"
-	pauseImage   = "docker.io/local/pause:1"
+	// podNetwork has a part for each node.
+	podNetwork = "10.88.0.0/16"
+	pauseImage = "docker.io/local/pause:1"
 
 	containerdSocket = "/run/containerd/containerd.sock"
 	kubeletHealth    = "127.0.0.1:10248"
@@ -72,7 +71,7 @@ const cniConfig = `{
       "ipam": {
         "type": "host-local",
         "dataDir": "/run/cni",
-        "ranges": [[{"subnet": "` + podSubnet + `", "gateway": "` + plane.NodeAddress + `"}]],
+        "ranges": [[{"subnet": %q, "gateway": %q}]],
         "routes": [{"dst": "0.0.0.0/0"}]
       }
     },
@@ -83,11 +82,11 @@ const cniConfig = `{
 
 // kubeletConfig is a KubeletConfiguration: as kubeadm has it where that matters, and
 // otherwise content with a small and busy machine.
-func kubeletConfig(f plane.NodeFiles, group string, more map[string]any) ([]byte, error) {
+func kubeletConfig(f plane.NodeFiles, group, address string, more map[string]any) ([]byte, error) {
 	config := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
 		"kind":                     "KubeletConfiguration",
-		"address":                  plane.NodeAddress,
+		"address":                  address,
 		"tlsCertFile":              f.Cert,
 		"tlsPrivateKeyFile":        f.Key,
 		"authorization":            map[string]any{"mode": "Webhook"},
@@ -126,7 +125,7 @@ func (n *Node) kubeletArgs() []string {
 		"--config=" + filepath.Join(filesInside, "kubelet.json"),
 		"--kubeconfig=" + n.files.Kubelet,
 		"--hostname-override=" + n.name,
-		"--node-ip=" + plane.NodeAddress,
+		"--node-ip=" + n.address.String(),
 		"--node-labels=" + plane.RealNodeLabel + "=true",
 		"--root-dir=/var/lib/kubelet",
 		"--v=2",
@@ -139,7 +138,7 @@ func (n *Node) kubeProxyArgs() []string {
 		"--kubeconfig=" + n.files.KubeProxy,
 		"--hostname-override=" + n.name,
 		"--proxy-mode=iptables",
-		"--cluster-cidr=" + podSubnet,
+		"--cluster-cidr=" + podNetwork,
 		"--healthz-bind-address=" + kubeProxyHealth,
 		"--oom-score-adj=0",
 		// The table of connections is the whole machine's: it is left as it is.
@@ -158,10 +157,10 @@ func (n *Node) writeFiles(pluginDir string) error {
 		}
 	}
 	var err error
-	if n.files, err = n.options.Plane.WriteNodeFiles(dir, filesInside, n.name); err != nil {
+	if n.files, err = n.options.Plane.WriteNodeFiles(dir, filesInside, n.name, n.address.String()); err != nil {
 		return err
 	}
-	kubelet, err := kubeletConfig(n.files, n.place.ID, n.options.KubeletConfig)
+	kubelet, err := kubeletConfig(n.files, n.place.ID, n.address.String(), n.options.KubeletConfig)
 	if err != nil {
 		return err
 	}
@@ -174,8 +173,6 @@ func (n *Node) writeFiles(pluginDir string) error {
 	return errors.Join(
 		write("kubelet.json", string(kubelet)),
 		write("containerd.toml", fmt.Sprintf(containerdConfig, pluginDir)),
-		write(filepath.Join("cni", "pods.conflist"), cniConfig),
+		write(filepath.Join("cni", "pods.conflist"), fmt.Sprintf(cniConfig, n.pods, n.address)),
 	)
 }
-
-var kubeletURL = "https://" + net.JoinHostPort(plane.NodeAddress, kubeletPort)

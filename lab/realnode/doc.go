@@ -1,5 +1,5 @@
-// Package realnode adds one real node to a plane: kubelet, containerd, runc and
-// kube-proxy on this machine, in namespaces of their own. It needs Linux and root;
+// Package realnode adds real nodes to a plane: for each of them kubelet, containerd, runc
+// and kube-proxy on this machine, in namespaces of their own. It needs Linux and root;
 // Missing names what else a machine lacks.
 //
 //	p, err := plane.Start(ctx, plane.Options{RealNode: true})
@@ -8,10 +8,11 @@
 //	// pods with this image and imagePullPolicy: Never run now
 //	err = node.Stop() // before the plane's
 //
-// No image is pulled: the node has no network but its own. Pods reach the apiserver,
-// through the kubernetes service as everywhere; the apiserver reaches kubelet, pods and
-// services. What runs outside reaches in with Node.Dial, and Node.Run starts a
-// process inside, which has the kubelet's sockets at their usual paths:
+// No image is pulled: nodes have no network but their own. Pods reach each other and
+// services, on whichever node of the plane they are, and the apiserver, through the
+// kubernetes service as everywhere; the apiserver reaches kubelets, pods and services.
+// What runs outside reaches in with Node.Dial, and Node.Run starts a process inside, which
+// has the kubelet's sockets at their usual paths:
 //
 //	/var/lib/kubelet/device-plugins/kubelet.sock
 //	/var/lib/kubelet/plugins_registry
@@ -20,8 +21,14 @@
 // The same directory is Node.KubeletDir for processes outside. Both paths name the same
 // files, and the longer one works inside as well.
 //
+// A plane has as many of them as are started, one after the other or at once, and each
+// can be stopped by itself. Node.Freeze lets one stand still, with all that runs on it.
+//
 // How it is done: package keeper makes the namespaces and clears up after them. One
 // thread of this process enters them, and all processes of the node are its children, so
-// that they are ordinary components of the plane. Between the networks there are two
-// proxies in this process (proxy_linux.go), and nothing else of the machine changes.
+// that they are ordinary components of the plane. Between each two nodes of a plane there
+// is a pair of network devices (cable_linux.go), which the kernel removes with either of
+// them. Between their networks and this machine's there are proxies in this process
+// (proxy_linux.go): from the apiserver one for all nodes, to it one in each, at an address
+// that all of them have. Nothing else of the machine changes.
 package realnode

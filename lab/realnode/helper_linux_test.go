@@ -22,8 +22,10 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
 )
 
-// helperReport is what the helper tells about itself on its standard output.
-type helperReport struct {
+// helperReport is what the helper tells about its nodes on its standard output.
+type helperReport []helperNode
+
+type helperNode struct {
 	Namespace string // of the node's processes, as /proc has it
 	Network   string // the node's network namespace
 	Group     string // control group
@@ -32,8 +34,8 @@ type helperReport struct {
 	First     int
 }
 
-// helper starts a plane with a node and a pod on it, pauses the kubelet and waits to be
-// killed. The long name of its directory is one that no socket can have.
+// helper starts a plane with two nodes and a pod on each, pauses the kubelets and waits
+// to be killed. The long name of its directory is one that no socket can have.
 func helper() {
 	report, err := startHelped(context.Background())
 	if err == nil {
@@ -50,43 +52,56 @@ func startHelped(ctx context.Context) (helperReport, error) {
 	dir := filepath.Join(os.Getenv(helperEnv), strings.Repeat("long/", 25))
 	p, err := plane.Start(ctx, plane.Options{Dir: dir, RealNode: true, Without: []string{plane.KWOK}})
 	if err != nil {
-		return helperReport{}, err
+		return nil, err
 	}
+	var report helperReport
+	for range 2 {
+		node, err := startHelpedNode(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		report = append(report, node)
+	}
+	return report, nil
+}
+
+func startHelpedNode(ctx context.Context, p *plane.Plane) (helperNode, error) {
 	n, err := Start(ctx, Options{Plane: p})
 	if err != nil {
-		return helperReport{}, err
+		return helperNode{}, err
 	}
 	if err := loadTestImage(ctx, n); err != nil {
-		return helperReport{}, err
+		return helperNode{}, err
 	}
 	c, err := kubernetes.NewForConfig(p.Config())
 	if err != nil {
-		return helperReport{}, err
+		return helperNode{}, err
 	}
 	pods := c.CoreV1().Pods("default")
-	if _, err := pods.Create(ctx, pod("waits", "wait"), metav1.CreateOptions{}); err != nil {
-		return helperReport{}, err
+	waits := podOn(n.Name(), "waits-on-"+n.Name(), "wait")
+	if _, err := pods.Create(ctx, waits, metav1.CreateOptions{}); err != nil {
+		return helperNode{}, err
 	}
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(ctx context.Context) (bool, error) {
-		now, err := pods.Get(ctx, "waits", metav1.GetOptions{})
+		now, err := pods.Get(ctx, waits.Name, metav1.GetOptions{})
 		return err == nil && now.Status.Phase == corev1.PodRunning, err
 	})
 	if err != nil {
-		return helperReport{}, fmt.Errorf("wait for the helper's pod: %w", err)
+		return helperNode{}, fmt.Errorf("wait for the helper's pod: %w", err)
 	}
 	first, err := n.place.First()
 	if err != nil {
-		return helperReport{}, err
+		return helperNode{}, err
 	}
 	var namespaces [2]string
 	for i, kind := range []string{"pid", "net"} {
 		if namespaces[i], err = os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", first, kind)); err != nil {
-			return helperReport{}, err
+			return helperNode{}, err
 		}
 	}
-	return helperReport{
+	return helperNode{
 		Namespace: namespaces[0], Network: namespaces[1], Group: n.place.ID, Dir: n.place.Dir,
-		Keeper: p.Component(Keeper).Pid(), First: first,
+		Keeper: n.component(Keeper).Pid(), First: first,
 	}, n.Kubelet().Pause()
 }
 
@@ -121,7 +136,7 @@ func startHelper(t *testing.T) (helperReport, func()) {
 			t.Fatalf("read the helper's report %q: %v", text, err)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Fatal("no node in the helper within 2 minutes")
+		t.Fatal("no nodes in the helper within 2 minutes")
 	}
 	return report, kill
 }

@@ -16,44 +16,23 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
 )
 
-// TestKilledLabLeavesNothing: neither processes, of which containers and their shims are
-// nobody's children, nor namespaces, mounts, control groups or files. The other node that
-// runs meanwhile, at the same addresses, goes on.
+// TestKilledLabLeavesNothing of any of its nodes: neither processes, of which containers
+// and their shims are nobody's children, nor namespaces, mounts, control groups or files.
+// The node of another lab, which runs meanwhile and has an address of theirs, goes on.
 func TestKilledLabLeavesNothing(t *testing.T) {
 	labNode(t)
 	report, kill := startHelper(t)
-	inside := inNamespace(t, "pid", report.Namespace)
-	for _, want := range []string{"kubelet", "containerd", "containerd-shim"} {
-		if !slices.ContainsFunc(inside, func(name string) bool { return strings.HasPrefix(name, want) }) {
-			t.Errorf("no %s among the node's processes: %q", want, inside)
-		}
+	if len(report) != 2 || report[0].Network == report[1].Network || report[0].Dir == report[1].Dir {
+		t.Fatalf("the helper's nodes are %+v, want two that share nothing", report)
 	}
-	if found := groupsOf(t, report.Group); len(found) == 0 || !exists(report.Dir) {
-		t.Fatalf("control groups %q and directory %s of a running node", found, report.Dir)
-	}
-	// Containers have namespaces of their own.
-	inGroups := processesIn(t, report.Group)
-	if len(inGroups) < 2 {
-		t.Errorf("processes of containers: %q, want the pod's and the one that holds its namespaces", inGroups)
-	}
-	if mounts := readFile(t, "/proc/self/mountinfo"); strings.Contains(mounts, report.Dir) {
-		t.Errorf("what is mounted in the node is outside as well:\n%s", mounts)
+	var inGroups []string
+	for _, node := range report {
+		inGroups = append(inGroups, node.isThere(t)...)
 	}
 	kill()
-	eventually(t, "the node to be gone", func(context.Context) error {
-		for kind, namespace := range map[string]string{"pid": report.Namespace, "net": report.Network} {
-			if left := inNamespace(t, kind, namespace); len(left) > 0 {
-				return fmt.Errorf("processes in its %s namespace: %q", kind, left)
-			}
-		}
-		if left := groupsOf(t, report.Group); len(left) > 0 {
-			return fmt.Errorf("its control groups are there: %q", left)
-		}
-		if exists(report.Dir) {
-			return fmt.Errorf("its directory %s is there", report.Dir)
-		}
-		return nil
-	})
+	for _, node := range report {
+		eventually(t, "the node to be gone", func(context.Context) error { return node.isGone(t) })
+	}
 	for _, pid := range inGroups {
 		if exists("/proc/" + pid) {
 			t.Errorf("process %s of one of its containers is left", pid)
@@ -62,8 +41,48 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	ns := namespace(t)
 	run(t, ns, pod("after", "hello"), corev1.PodSucceeded)
 	if got := logOf(t, ns, "after"); got != "hello from after" {
-		t.Errorf("the other node's pod says %q", got)
+		t.Errorf("the other lab's pod says %q", got)
 	}
+}
+
+// isThere checks that there is what isGone will look for, and returns the processes of
+// containers.
+func (h helperNode) isThere(t *testing.T) []string {
+	t.Helper()
+	inside := inNamespace(t, "pid", h.Namespace)
+	for _, want := range []string{"kubelet", "containerd", "containerd-shim"} {
+		if !slices.ContainsFunc(inside, func(name string) bool { return strings.HasPrefix(name, want) }) {
+			t.Errorf("no %s among the node's processes: %q", want, inside)
+		}
+	}
+	if found := groupsOf(t, h.Group); len(found) == 0 || !exists(h.Dir) {
+		t.Fatalf("control groups %q and directory %s of a running node", found, h.Dir)
+	}
+	// Containers have namespaces of their own.
+	inGroups := processesIn(t, h.Group)
+	if len(inGroups) < 2 {
+		t.Errorf("processes of containers: %q, want the pod's and the one that holds its namespaces", inGroups)
+	}
+	if mounts := readFile(t, "/proc/self/mountinfo"); strings.Contains(mounts, h.Dir) {
+		t.Errorf("what is mounted in the node is outside as well:\n%s", mounts)
+	}
+	return inGroups
+}
+
+func (h helperNode) isGone(t *testing.T) error {
+	t.Helper()
+	for kind, namespace := range map[string]string{"pid": h.Namespace, "net": h.Network} {
+		if left := inNamespace(t, kind, namespace); len(left) > 0 {
+			return fmt.Errorf("processes in its %s namespace: %q", kind, left)
+		}
+	}
+	if left := groupsOf(t, h.Group); len(left) > 0 {
+		return fmt.Errorf("its control groups are there: %q", left)
+	}
+	if exists(h.Dir) {
+		return fmt.Errorf("its directory %s is there", h.Dir)
+	}
+	return nil
 }
 
 func readFile(t *testing.T, path string) string {
@@ -98,7 +117,7 @@ func TestStopLeavesNothing(t *testing.T) {
 		t.Errorf("left: control groups %q, directory %t, first process %t", left, exists(dir), exists(fmt.Sprintf("/proc/%d", first)))
 	}
 	for _, c := range p.Components() {
-		if slices.Contains([]string{Keeper, Containerd, Kubelet, KubeProxy}, c.Name()) {
+		if strings.HasSuffix(c.Name(), "-other") {
 			t.Errorf("%s is still a component of the plane", c.Name())
 		}
 	}
@@ -118,7 +137,7 @@ func TestKilledKeeperTakesTheNodeWithIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Kill(p.Component(Keeper).Pid(), syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(n.component(Keeper).Pid(), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -95,7 +95,12 @@ func labNode(t *testing.T) *Node {
 
 func client(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	c, err := kubernetes.NewForConfig(sharedPlane.Config())
+	return clientOf(t, sharedPlane)
+}
+
+func clientOf(t *testing.T, p *plane.Plane) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(p.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +124,15 @@ func namespace(t *testing.T) string {
 	return made.Name
 }
 
-// pod is one of the test program, restricted as much as can be.
-func pod(name string, args ...string) *corev1.Pod {
+// pod is one of the test program on the shared node, restricted as much as can be.
+func pod(name string, args ...string) *corev1.Pod { return podOn(DefaultName, name, args...) }
+
+func podOn(node, name string, args ...string) *corev1.Pod {
 	no, yes, user := false, true, int64(65532)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
 		Spec: corev1.PodSpec{
-			NodeName:      DefaultName,
+			NodeName:      node,
 			RestartPolicy: corev1.RestartPolicyNever,
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: &yes, RunAsUser: &user,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,9 @@ const (
 type Node struct {
 	options Options
 	name    string
+	number  int          // on its plane, from 1
+	address netip.Addr   // the node's
+	pods    netip.Prefix // has the addresses of its pods, and its own
 	place   keeper.Place
 	files   plane.NodeFiles
 	inUse   *os.File // keeps the binaries from being pruned; may be nil
@@ -45,9 +49,6 @@ type Node struct {
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if err := Check(); err != nil {
 		return nil, err
-	}
-	if o.Name == "" {
-		o.Name = DefaultName
 	}
 	if o.Binaries == (plane.NodeBinaries{}) {
 		var err error
@@ -74,27 +75,29 @@ func Check() error {
 }
 
 func newNode(o Options) (*Node, error) {
+	n := &Node{options: o, proxies: newProxies()}
+	if err := n.enrol(); err != nil {
+		return nil, err
+	}
 	id, err := keeper.NewID()
 	if err != nil {
+		n.resign()
 		return nil, err
 	}
-	dir, err := keeper.NewDir(o.Plane.Dir(), id)
+	dir, err := keeper.NewDir(o.Plane.Dir(), fmt.Sprintf("node-%d", n.number), id)
 	if err != nil {
+		n.resign()
 		return nil, err
 	}
-	n := &Node{
-		options: o,
-		name:    o.Name,
-		inUse:   o.Binaries.Hold(),
-		proxies: newProxies(),
-		place: keeper.Place{
-			ID:       id,
-			Dir:      dir,
-			Bridge:   bridgeDevice,
-			Address:  plane.NodeAddress + prefixLength,
-			Programs: map[string]string{"kubelet": o.Binaries.Kubelet},
-		},
+	n.place = keeper.Place{
+		ID:       id,
+		Dir:      dir,
+		Bridge:   bridgeDevice,
+		Address:  netip.PrefixFrom(n.address, n.pods.Bits()).String(),
+		Server:   plane.NodeServerAddress + "/32",
+		Programs: map[string]string{"kubelet": o.Binaries.Kubelet},
 	}
+	n.inUse = o.Binaries.Hold()
 	n.stop = sync.OnceValue(n.stopAll)
 	return n, nil
 }
@@ -103,7 +106,7 @@ func (n *Node) start(ctx context.Context) error {
 	if err := n.makePlace(ctx); err != nil {
 		return err
 	}
-	if err := n.connect(); err != nil {
+	if err := errors.Join(n.leadOut(), n.connect()); err != nil {
 		return err
 	}
 	if err := n.addContainerd(ctx); err != nil {
@@ -134,7 +137,7 @@ func (n *Node) makePlace(ctx context.Context) error {
 		return err
 	}
 	_, err = n.options.Plane.Add(ctx, plane.Part{
-		Name: Keeper, Path: n.options.Binaries.Keeper, Args: keeper.Args(file),
+		Name: n.partName(Keeper), Path: n.options.Binaries.Keeper, Args: keeper.Args(file),
 		Probe: func(context.Context) error { _, err := n.place.First(); return err },
 	})
 	if err != nil {
@@ -148,19 +151,14 @@ func (n *Node) makePlace(ctx context.Context) error {
 	return err
 }
 
-// connect lets the node reach the apiserver, and the apiserver the node.
-func (n *Node) connect() error {
+// leadOut lets the node reach the apiserver.
+func (n *Node) leadOut() error {
 	apiserver := strings.TrimPrefix(n.options.Plane.Config().Host, "https://")
 	in, err := n.inside.listen(n.files.APIServer)
 	if err != nil {
 		return fmt.Errorf("listen in the node's network: %w", err)
 	}
 	n.proxies.forward(in, new(net.Dialer).DialContext, apiserver)
-	egress, err := listenUnix(n.options.Plane.EgressSocket())
-	if err != nil {
-		return err
-	}
-	n.proxies.connect(egress, n.inside.dial)
 	return nil
 }
 
@@ -180,7 +178,8 @@ func (n *Node) addContainerd(ctx context.Context) error {
 
 func (n *Node) addKubelet(ctx context.Context) error {
 	return n.add(ctx, plane.Part{
-		Name: Kubelet, Path: "/run/programs/kubelet", Args: n.kubeletArgs(), URL: kubeletURL,
+		Name: Kubelet, Path: "/run/programs/kubelet", Args: n.kubeletArgs(),
+		URL:   "https://" + net.JoinHostPort(n.address.String(), kubeletPort),
 		Probe: n.get("http://" + kubeletHealth + "/healthz"),
 	})
 }
@@ -193,7 +192,7 @@ func (n *Node) addKubeProxy(ctx context.Context) error {
 }
 
 func (n *Node) add(ctx context.Context, part plane.Part) error {
-	part.Start = n.inside.start
+	part.Name, part.Start = n.partName(part.Name), n.inside.start
 	part.Env = append(part.Env, "TMPDIR=/run/tmp")
 	_, err := n.options.Plane.Add(ctx, part)
 	return err
@@ -279,16 +278,19 @@ func (n *Node) stopAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	for _, name := range []string{KubeProxy, Kubelet, Containerd} {
-		errs = append(errs, n.options.Plane.Remove(ctx, name))
+		errs = append(errs, n.options.Plane.Remove(ctx, n.partName(name)))
 	}
+	errs = append(errs, n.disconnect())
 	n.proxies.close()
 	if n.inside != nil {
 		errs = append(errs, n.inside.close())
 	}
-	errs = append(errs, n.options.Plane.Remove(ctx, Keeper))
+	errs = append(errs, n.options.Plane.Remove(ctx, n.partName(Keeper)))
 	if n.inUse != nil {
 		errs = append(errs, n.inUse.Close())
 	}
 	// The keeper has done so, unless it never started or was killed.
-	return errors.Join(append(errs, n.place.Clear())...)
+	errs = append(errs, n.place.Clear())
+	n.resign()
+	return errors.Join(errs...)
 }

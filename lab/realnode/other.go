@@ -27,5 +27,8 @@ func (*Node) LoadImage(context.Context, string) error { return errLinux }
 // Stop has nothing to stop.
 func (*Node) Stop() error { return nil }
 
+// Name returns nothing.
+func (*Node) Name() string { return "" }
+
 // KubeletDir returns nothing.
 func (*Node) KubeletDir() string { return "" }

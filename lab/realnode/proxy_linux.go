@@ -18,8 +18,8 @@ const dialTimeout = 10 * time.Second
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// proxies are what connects the node's network with this machine's: the apiserver is
-// reached at the node's address, and reaches out through a Unix socket.
+// proxies are what connects networks of nodes with this machine's: the apiserver is
+// reached at an address in each, and reaches out through a Unix socket.
 type proxies struct {
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -23,28 +23,35 @@ func (n *Node) PodResourcesSocket() string {
 	return filepath.Join(n.KubeletDir(), "pod-resources", "kubelet.sock")
 }
 
+// partName is what a component of the node is called on its plane.
+func (n *Node) partName(component string) string { return component + "-" + n.name }
+
+func (n *Node) component(name string) *plane.Component {
+	return n.options.Plane.Component(n.partName(name))
+}
+
 // Kubelet returns the kubelet, to be paused, resumed, stopped and started again.
-func (n *Node) Kubelet() *plane.Component { return n.options.Plane.Component(Kubelet) }
+func (n *Node) Kubelet() *plane.Component { return n.component(Kubelet) }
 
 // Containerd returns containerd, for the same.
-func (n *Node) Containerd() *plane.Component { return n.options.Plane.Component(Containerd) }
+func (n *Node) Containerd() *plane.Component { return n.component(Containerd) }
 
 // KubeProxy returns kube-proxy, for the same.
-func (n *Node) KubeProxy() *plane.Component { return n.options.Plane.Component(KubeProxy) }
+func (n *Node) KubeProxy() *plane.Component { return n.component(KubeProxy) }
 
 // Logs returns the files with what the components of the node wrote, by name. Those
 // of containers are the apiserver's to give.
 func (n *Node) Logs() map[string]string {
 	logs := map[string]string{}
 	for _, name := range []string{Keeper, Containerd, Kubelet, KubeProxy} {
-		if c := n.options.Plane.Component(name); c != nil {
+		if c := n.component(name); c != nil {
 			logs[name] = c.LogPath()
 		}
 	}
 	return logs
 }
 
-// Dial connects to a pod, a service or the node itself. The address is one of numbers:
+// Dial connects to a pod, a service or a node, from inside of this one. The address is one of numbers:
 // the node has no name server.
 func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return n.inside.dial(ctx, network, address)

@@ -22,7 +22,7 @@ type upOptions struct {
 	without    []string
 	flags      []string
 	kubeconfig string
-	realNode   bool
+	realNodes  int
 	images     []string
 }
 
@@ -36,9 +36,10 @@ and KWOK ` + plane.KWOKVersion + `, which plays the kubelets, and keep them runn
 Everything listens on 127.0.0.1, lives in one directory, and is removed at the end.
 
 With --real-node there is a node with a kubelet, containerd and kube-proxy as well, in
-namespaces of its own. It needs Linux, root and some packages; what is missing is named.
-Images come from archives: the node has no way to a registry. KWOK still plays the nodes
-that one creates, if they have a label.
+namespaces of its own, and with --real-node=3 there are three, whose pods reach each
+other. It needs Linux, root and some packages; what is missing is named. Images come from
+archives: nodes have no way to a registry. KWOK still plays the nodes that one creates, if
+they have a label.
 
 The first time the programs are built from source, which takes a while.`,
 		Example: `  # a cluster for kubectl, in another terminal
@@ -54,8 +55,17 @@ The first time the programs are built from source, which takes a while.`,
 
   # a node that runs containers, beside those that KWOK plays (Linux, as root)
   lab up --real-node
-  lab kubectl get nodes`,
-		Args: cobra.NoArgs,
+  lab kubectl get nodes
+
+  # two of them, for what goes from one to the other: drain one
+  lab up --real-node=2 --image controller.tar
+  lab kubectl drain real-node-2 --ignore-daemonsets`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.Flags().Changed("real-node") {
+				return fmt.Errorf("%q stands by itself: how many real nodes is written with an equals sign, --real-node=2", args[0])
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return up(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
 		},
@@ -65,7 +75,8 @@ The first time the programs are built from source, which takes a while.`,
 	flags.BoolVar(&o.audit, "audit", false, "write every request to audit.log in the state directory")
 	flags.StringSliceVar(&o.without, "without", nil, "component not to start: kwok, kube-scheduler or kube-controller-manager (repeatable)")
 	flags.StringArrayVar(&o.flags, "component-flags", nil, "COMPONENT=FLAGS, more flags for a component, separated by spaces (repeatable)")
-	flags.BoolVar(&o.realNode, "real-node", false, "add a node with a kubelet, which runs containers (Linux, as root)")
+	flags.IntVar(&o.realNodes, "real-node", 0, "add so many nodes with a kubelet, which run containers; without a number it is one (Linux, as root)")
+	flags.Lookup("real-node").NoOptDefVal = "1"
 	flags.StringSliceVar(&o.images, "image", nil, "with --real-node: load the images of an archive, as \"docker save\" writes them (repeatable)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig-out", "", "write the kubeconfig to this file as well; it stays when the lab ends")
 	return cmd
@@ -77,11 +88,14 @@ func up(ctx context.Context, stdout, stderr io.Writer, o upOptions) (err error) 
 	if err != nil {
 		return err
 	}
-	if len(o.images) > 0 && !o.realNode {
+	if o.realNodes < 0 {
+		return fmt.Errorf("--real-node=%d: there cannot be fewer than none", o.realNodes)
+	}
+	if len(o.images) > 0 && o.realNodes == 0 {
 		return errors.New("--image goes with --real-node: KWOK's nodes run nothing")
 	}
 	var programs plane.NodeBinaries
-	if o.realNode {
+	if o.realNodes > 0 {
 		// Before anything is built or started.
 		if err := realnode.Check(); err != nil {
 			return err
@@ -100,29 +114,33 @@ func up(ctx context.Context, stdout, stderr io.Writer, o upOptions) (err error) 
 		Without:    o.without,
 		ExtraFlags: extra,
 		Audit:      o.audit,
-		RealNode:   o.realNode,
+		RealNode:   o.realNodes > 0,
 	})
 	if err != nil {
 		return err
 	}
-	var node *realnode.Node
+	var nodes []*realnode.Node
 	defer func() {
 		fmt.Fprintln(stderr, "stopping")
-		if stopErr := stop(p, node); stopErr != nil && err == nil {
+		if stopErr := stop(p, nodes); stopErr != nil && err == nil {
 			err = fmt.Errorf("stop the lab: %w", stopErr)
 		}
 	}()
-	if o.realNode {
-		if node, err = realnode.Start(ctx, realnode.Options{Plane: p, Binaries: programs}); err != nil {
+	var announced []plane.RunningNode
+	for range o.realNodes {
+		node, err := realnode.Start(ctx, realnode.Options{Plane: p, Binaries: programs})
+		if err != nil {
 			return err
 		}
+		nodes = append(nodes, node)
+		announced = append(announced, plane.RunningNode{Name: node.Name(), KubeletDir: node.KubeletDir()})
 		for _, archive := range o.images {
 			if err := node.LoadImage(ctx, archive); err != nil {
 				return err
 			}
 		}
 	}
-	if err := p.Announce(); err != nil {
+	if err := p.Announce(announced...); err != nil {
 		return err
 	}
 	if o.kubeconfig != "" {
@@ -130,7 +148,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, o upOptions) (err error) 
 			return err
 		}
 	}
-	describe(stdout, p, o, node, time.Since(begin))
+	describe(stdout, p, o, nodes, time.Since(begin))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -139,12 +157,12 @@ func up(ctx context.Context, stdout, stderr io.Writer, o upOptions) (err error) 
 	}
 }
 
-func stop(p *plane.Plane, node *realnode.Node) error {
-	var err error
-	if node != nil {
-		err = node.Stop()
+func stop(p *plane.Plane, nodes []*realnode.Node) error {
+	var errs []error
+	for _, node := range nodes {
+		errs = append(errs, node.Stop())
 	}
-	return errors.Join(err, p.Stop())
+	return errors.Join(append(errs, p.Stop())...)
 }
 
 // componentFlags splits COMPONENT=FLAGS; plane.Start knows the components.
@@ -171,7 +189,7 @@ func copyKubeconfig(from, to string) error {
 	return nil
 }
 
-func describe(w io.Writer, p *plane.Plane, o upOptions, node *realnode.Node, took time.Duration) {
+func describe(w io.Writer, p *plane.Plane, o upOptions, nodes []*realnode.Node, took time.Duration) {
 	fmt.Fprintf(w, "\nKubernetes %s is up after %s. State directory: %s\n\n",
 		plane.KubernetesVersion, took.Round(100*time.Millisecond), p.Dir())
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -184,9 +202,11 @@ func describe(w io.Writer, p *plane.Plane, o upOptions, node *realnode.Node, too
 		fmt.Fprintf(w, "\nAudit log: %s\n", p.AuditLog())
 	}
 	fmt.Fprintf(w, "\nTo look inside:\n\n  %s kubectl get nodes\n\nor with another client:\n\n  export KUBECONFIG=%s\n", os.Args[0], p.Kubeconfig())
-	if node != nil {
-		fmt.Fprintf(w, "\nTo give the real node GPUs that do not exist, in another terminal:\n\n  %s gpu --kubelet-dir %s run --node %s --resource nvidia.com/gpu=8\n",
-			os.Args[0], node.KubeletDir(), realnode.DefaultName)
+	if len(nodes) > 0 {
+		fmt.Fprint(w, "\nTo give a real node GPUs that do not exist, in another terminal:\n\n")
+	}
+	for _, node := range nodes {
+		fmt.Fprintf(w, "  %s gpu --node %s run --resource nvidia.com/gpu=8\n", os.Args[0], node.Name())
 	}
 	fmt.Fprint(w, "\nCtrl-C stops everything and removes the directory.\n")
 }

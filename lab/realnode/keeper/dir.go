@@ -14,14 +14,14 @@ const (
 	longestDir = 45
 )
 
-// NewDir makes a directory for the node, in the lab's if its sockets have room there
-// and the node can see it at the same path.
-func NewDir(lab, id string) (string, error) {
+// NewDir makes a directory for the node, by this name in the lab's if its sockets have
+// room there and the node can see it at the same path.
+func NewDir(lab, name, id string) (string, error) {
 	lab, err := filepath.EvalSymlinks(lab)
 	if err != nil {
 		return "", fmt.Errorf("make the node's directory: %w", err)
 	}
-	dir := filepath.Join(lab, "node")
+	dir := filepath.Join(lab, name)
 	if len(dir) > longestDir || Hides(dir) {
 		dir = filepath.Join(shortDir, id)
 	}

@@ -131,7 +131,7 @@ func TestSocketsHaveRoomInTheDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := NewDir(long, id)
+	dir, err := NewDir(long, "node-1", id)
 	if err != nil {
 		t.Fatal(err)
 	}

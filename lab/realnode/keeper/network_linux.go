@@ -13,7 +13,7 @@ import (
 var forwarding = []string{"net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables"}
 
 // network makes the node's network: a bridge, which pods are connected to later, with
-// the node's address, and nothing that leads elsewhere.
+// the node's address, and nothing that leads elsewhere. Other nodes are connected later.
 func (p Place) network() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -21,6 +21,13 @@ func (p Place) network() error {
 	}
 	if err := netlink.LinkSetUp(loopback); err != nil {
 		return fmt.Errorf("start the node's loopback device: %w", err)
+	}
+	server, err := netlink.ParseAddr(p.Server)
+	if err != nil {
+		return fmt.Errorf("read the address for what is outside: %w", err)
+	}
+	if err := netlink.AddrAdd(loopback, server); err != nil {
+		return fmt.Errorf("make the address for what is outside: %w", err)
 	}
 	address, err := netlink.ParseAddr(p.Address)
 	if err != nil {

@@ -25,8 +25,11 @@ type Place struct {
 	Dir string
 	// Programs are bound to their names in /run/programs, wherever they are.
 	Programs map[string]string
-	// Bridge is the node's network device, Address its address, as 10.88.0.1/16.
+	// Bridge is the node's network device, Address its address, as 10.88.1.1/24.
 	Bridge, Address string
+	// Server is another address, as 10.87.0.1/32, at which something in the node stands
+	// for what is outside.
+	Server string
 }
 
 // seen is where the node has directories of its own: what kubelet, containerd and CNI

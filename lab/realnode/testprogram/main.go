@@ -27,7 +27,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: testprogram hello|whoami|serve|wait")
+		return errors.New("usage: testprogram hello|whoami|serve|get URL|wait")
 	}
 	switch args[0] {
 	case "hello":
@@ -41,6 +41,8 @@ func run(args []string) error {
 		return err
 	case "serve":
 		return serve()
+	case "get":
+		return get(args[1:])
 	case "wait":
 		stop := make(chan os.Signal, 1)
 		signal.Notify(stop, syscall.SIGTERM)
@@ -60,6 +62,26 @@ func serve() error {
 		}),
 	}
 	return server.ListenAndServe()
+}
+
+// get prints what is at a URL, once somebody answers there.
+func get(urls []string) error {
+	client := &http.Client{Timeout: 2 * time.Second}
+	var last error
+	for range 30 {
+		for _, url := range urls {
+			response, err := client.Get(url)
+			if err != nil {
+				last = err
+				continue
+			}
+			defer response.Body.Close()
+			_, err = io.Copy(os.Stdout, response.Body)
+			return err
+		}
+		time.Sleep(time.Second)
+	}
+	return fmt.Errorf("nobody answers: %w", last)
 }
 
 // whoami asks the API server, as in-cluster clients find it, whom it takes this pod for.
