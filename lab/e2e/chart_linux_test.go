@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-
-	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
 )
 
 // otherSite prepares another installation in a namespace of its own, which is gone after
@@ -89,46 +87,6 @@ func TestTheChartIsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestHelmUpgrade from an earlier release, which is today's chart and binary under
-// earlier versions, with one replica.
-func TestHelmUpgrade(t *testing.T) {
-	e := newEnv(t)
-	e.running(holder("a", 2))
-	s := e.otherSite("upgraded")
-	earlier := s.changed(e, "Chart.yaml", "\nversion: ", "\nversion: 0.0.1 # not ")
-	_, err := earlier.helm(t.Context(), "install", strings.Replace(s.values("replicaCount: 1\n"), tag, olderTag, 1))
-	e.must(err)
-	e.eventually("the earlier release", func() error { return s.working(t.Context(), 1) })
-	first, err := s.configMap(t.Context())
-	e.must(err)
-	_, err = s.helm(t.Context(), "upgrade", s.values(""))
-	e.must(err)
-	e.eventually("the release", func() error { return s.working(t.Context(), 2) })
-	for _, p := range s.pods(t.Context()) {
-		if image := p.Spec.Containers[0].Image; !strings.HasSuffix(image, ":"+tag) {
-			t.Errorf("%s runs %s", p.Name, image)
-		}
-	}
-	e.running(holder("b", 1))
-	e.eventually("the new leader to publish", func() error {
-		cm, err := s.configMap(t.Context())
-		if err != nil {
-			return err
-		}
-		if cm.UID != first.UID {
-			t.Fatal("the ConfigMap was made anew")
-		}
-		if publish.Term(cm) <= publish.Term(first) || cm.Data[e.node.Name()] != "3" {
-			return fmt.Errorf("term %d, row %q", publish.Term(cm), cm.Data[e.node.Name()])
-		}
-		return nil
-	})
-	e.settled(3)
-	if _, writers := e.oneWriterAtATime(e.writesOf(s)); writers < 2 {
-		t.Errorf("%d replicas wrote, want at least one of each release", writers)
-	}
-}
-
 // TestHelmUninstall leaves what docs/install.md says: what was published, and what
 // clients of the API server leave behind by themselves.
 func TestHelmUninstall(t *testing.T) {
@@ -159,11 +117,23 @@ func TestHelmUninstall(t *testing.T) {
 		}
 		return nil
 	})
+	if left := e.partsOf(s); len(left) > 0 { // in other namespaces
+		t.Errorf("left are %v", left)
+	}
 }
 
 // everything is all objects of a namespace and all that are in none, but for Events and
 // what changes by itself.
 func (e *env) everything(namespace string) map[string]bool {
+	e.Helper()
+	found := map[string]bool{}
+	e.visit(namespace, "", func(_, resource string, o *metav1.PartialObjectMetadata) {
+		found[strings.TrimSuffix(resource+" "+o.Namespace+"/"+o.Name, "/")] = true
+	})
+	return found
+}
+
+func (e *env) visit(namespace, selector string, visit func(kind, resource string, o *metav1.PartialObjectMetadata)) {
 	e.Helper()
 	lists, err := e.client.Discovery().ServerPreferredResources()
 	e.must(err)
@@ -171,7 +141,6 @@ func (e *env) everything(namespace string) map[string]bool {
 	config.WarningHandler = rest.NoWarnings{} // of what is deprecated, and listed here like all else
 	client, err := metadata.NewForConfig(config)
 	e.must(err)
-	found := map[string]bool{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		e.must(err)
@@ -184,16 +153,15 @@ func (e *env) everything(namespace string) map[string]bool {
 			if r.Namespaced {
 				from = client.Resource(resource).Namespace(namespace)
 			}
-			objects, err := from.List(e.Context(), metav1.ListOptions{})
+			objects, err := from.List(e.Context(), metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
 				e.Fatalf("list %s: %v", resource, err)
 			}
-			for _, o := range objects.Items {
-				found[strings.TrimSuffix(resource.GroupResource().String()+" "+o.Namespace+"/"+o.Name, "/")] = true
+			for i := range objects.Items {
+				visit(r.Kind, resource.GroupResource().String(), &objects.Items[i])
 			}
 		}
 	}
-	return found
 }
 
 // TestWrongChart: what TestTheChartIsWhatItSays and all others begin with, that the

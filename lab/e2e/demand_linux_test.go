@@ -146,7 +146,7 @@ func TestInitContainersAndSidecars(t *testing.T) {
 	e.settled(7)
 
 	// What runs now is what the pod-resources API has.
-	list, err := e.podResources(t.Context())
+	list, err := podResources(t.Context(), e.node)
 	e.must(err)
 	given := map[string]int{}
 	for _, p := range list {

@@ -122,7 +122,7 @@ func TestKubeletRestarts(t *testing.T) {
 	e.must(e.node.Kubelet().Restart(t.Context()))
 	e.nodeHas(t.Context(), devices)
 	e.eventually("the kubelet to know its pods and devices", func() error {
-		n, err := e.kubeletSays(t.Context())
+		n, err := e.kubeletSays(t.Context(), e.node)
 		if err == nil && n != 2 {
 			err = fmt.Errorf("it has given away %d", n)
 		}

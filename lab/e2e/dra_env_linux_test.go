@@ -235,7 +235,7 @@ func (e *env) allocated() (map[string][]string, error) {
 
 // prepared is the devices of each pod by the kubelet's pod-resources API.
 func (e *env) prepared() (map[string][]string, error) {
-	list, err := e.podResources(e.Context())
+	list, err := podResources(e.Context(), e.node)
 	if err != nil {
 		return nil, err
 	}

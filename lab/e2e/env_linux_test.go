@@ -26,7 +26,8 @@ const (
 type env struct {
 	*testing.T
 	client    kubernetes.Interface
-	node      *realnode.Node
+	node      *realnode.Node   // the one that all tests have
+	nodes     []*realnode.Node // and another that has joined
 	namespace string
 	site      site
 }
@@ -36,7 +37,7 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	needNode(t)
-	e := &env{T: t, client: lab.client, node: lab.node}
+	e := &env{T: t, client: lab.client, node: lab.node, nodes: []*realnode.Node{lab.node}}
 	e.site = installed(e)
 	ns, err := e.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
 	e.must(err)

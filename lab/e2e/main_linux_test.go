@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -14,12 +13,10 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gpu-summary/gpu-summary-controller/lab/compile"
 	"github.com/gpu-summary/gpu-summary-controller/lab/gpudriver"
 	"github.com/gpu-summary/gpu-summary-controller/lab/install"
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
 	"github.com/gpu-summary/gpu-summary-controller/lab/realnode"
-	"github.com/gpu-summary/gpu-summary-controller/lab/release"
 )
 
 const (
@@ -27,13 +24,14 @@ const (
 	devices = 8
 	// program is the image of testprogram.
 	program = "docker.io/local/e2e:v1"
-	// repository and the tags of the controller's image; the older one is the same
-	// binary under the version of an earlier release.
+	// repository and the tags of the controller's image; the older one is made of the
+	// same sources as the version of an earlier release.
 	repository = "gpu-summary/gpu-summary-controller"
 	tag        = "v0.0.2-e2e"
 	olderTag   = "v0.0.1-e2e"
 
-	setUpTimeout = 10 * time.Minute
+	// setUpTimeout is for a first build, of helm, kubectl and images for two processors.
+	setUpTimeout = 15 * time.Minute
 )
 
 // lab is what all tests share. Nothing in it changes after the start.
@@ -43,15 +41,25 @@ var lab struct {
 	driver *gpudriver.Driver
 	client kubernetes.Interface
 	tools  install.Tools
-	dir    string // of tools and images
+	dir    string   // of tools and images
+	images []string // archives with the controller's
 }
 
 func TestMain(m *testing.M) {
 	if realnode.Check() != nil {
 		os.Exit(m.Run()) // tests skip by name
 	}
-	// The audit log says who wrote when.
-	os.Exit(plane.Main(onNode{m}, plane.Options{RealNode: true, Audit: true}, func(p *plane.Plane) { lab.plane = p }))
+	options := plane.Options{
+		RealNode: true,
+		Audit:    true, // says who wrote when
+		ExtraFlags: map[string][]string{
+			// A node that does not answer is noticed while a test waits. There are few nodes,
+			// all of which tell that they live every ten seconds.
+			plane.ControllerManager: {"--node-monitor-grace-period=40s"},
+			plane.KWOK:              {"--node-lease-duration-seconds=40"},
+		},
+	}
+	os.Exit(plane.Main(onNode{m}, options, func(p *plane.Plane) { lab.plane = p }))
 }
 
 type onNode struct{ m *testing.M }
@@ -98,23 +106,16 @@ func setUp(ctx context.Context) (stop func() error, err error) {
 		return stop, fmt.Errorf("make directory %s", lab.dir)
 	}
 	var buildErr error
-	var archives []string
 	var building sync.WaitGroup
-	building.Go(func() { archives, buildErr = build(ctx) })
+	building.Go(func() { buildErr = build(ctx) })
 	defer building.Wait()
 
-	lab.node, err = realnode.Start(ctx, realnode.Options{
-		Plane: lab.plane, Progress: os.Stderr,
-		// A kubelet that looks after its pods often mounts new tokens soon.
-		KubeletConfig: map[string]any{"syncFrequency": "5s", "nodeStatusUpdateFrequency": "3s"},
-	})
-	if err != nil {
+	if lab.node, err = startNode(ctx); err != nil {
 		return stop, err
 	}
 	stops = append(stops, lab.node.Stop)
-	step("node %s is ready", lab.node.Name())
-	ended, err := startDriver()
-	if err != nil {
+	var ended func() error
+	if lab.driver, ended, err = startDriver(lab.node, devices); err != nil {
 		return stop, err
 	}
 	stops = append(stops, ended)
@@ -122,70 +123,50 @@ func setUp(ctx context.Context) (stop func() error, err error) {
 	if buildErr != nil {
 		return stop, buildErr
 	}
-	for _, archive := range archives {
-		if err := lab.node.LoadImage(ctx, archive); err != nil {
-			return stop, err
-		}
-	}
-	if err := lab.node.LoadProgram(ctx, program, filepath.Join(lab.dir, "testprogram")); err != nil {
+	if err := loadImages(ctx, lab.node); err != nil {
 		return stop, err
 	}
 	step("images are loaded")
 	return stop, nil
 }
 
-// startDriver gives the node its GPUs.
-func startDriver() (stop func() error, err error) {
-	root := filepath.Dir(filepath.Dir(lab.node.KubeletDir()))
-	lab.driver, err = gpudriver.New(gpudriver.Options{
-		Node: lab.node.Name(), KubeletDir: lab.node.KubeletDir(), Client: lab.client,
+func startNode(ctx context.Context) (*realnode.Node, error) {
+	node, err := realnode.Start(ctx, realnode.Options{
+		Plane: lab.plane, Progress: os.Stderr,
+		// A kubelet that looks after its pods often mounts new tokens soon.
+		KubeletConfig: map[string]any{"syncFrequency": "5s", "nodeStatusUpdateFrequency": "3s"},
+	})
+	if err == nil {
+		step("node %s is ready", node.Name())
+	}
+	return node, err
+}
+
+// loadImages loads the controller's and the test program's.
+func loadImages(ctx context.Context, node *realnode.Node) error {
+	for _, archive := range lab.images {
+		if err := node.LoadImage(ctx, archive); err != nil {
+			return err
+		}
+	}
+	return node.LoadProgram(ctx, program, filepath.Join(lab.dir, "testprogram"))
+}
+
+// startDriver gives a node its GPUs.
+func startDriver(node *realnode.Node, gpus int) (driver *gpudriver.Driver, stop func() error, err error) {
+	root := filepath.Dir(filepath.Dir(node.KubeletDir()))
+	driver, err = gpudriver.New(gpudriver.Options{
+		Node: node.Name(), KubeletDir: node.KubeletDir(), Client: lab.client,
 		CDIDir:    filepath.Join(root, "run", "cdi"), // the node's /var/run is its /run
-		Resources: []gpudriver.Resource{{Name: "nvidia.com/gpu", Count: devices}},
+		Resources: []gpudriver.Resource{{Name: "nvidia.com/gpu", Count: gpus}},
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- lab.driver.Run(ctx) }()
-	return func() error { cancel(); return <-ended }, nil
-}
-
-// build builds helm, kubectl, the controller's image under two versions and the test
-// program, and returns the images' archives. It is what "make image" does, for this
-// machine's processor alone.
-func build(ctx context.Context) (archives []string, err error) {
-	module, err := compile.Module()
-	if err != nil {
-		return nil, err
-	}
-	if lab.tools, err = install.Build(ctx, lab.dir); err != nil {
-		return nil, err
-	}
-	step("helm and kubectl are built")
-	cmd := compile.Go(ctx, module, "build", "-ldflags=-s -w", "-o", filepath.Join(lab.dir, "testprogram"), "./e2e/testprogram")
-	cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build test program: %w\n%s", err, out)
-	}
-	source := release.Source{Root: filepath.Dir(module), Version: tag, Time: time.Unix(0, 0)}
-	binaries, err := source.Binaries(ctx, release.Controller, []release.Platform{{OS: "linux", Arch: runtime.GOARCH}}, lab.dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, version := range []string{tag, olderTag} {
-		source.Version = version
-		layout, archive := filepath.Join(lab.dir, "image-"+version), filepath.Join(lab.dir, version+".tar")
-		if _, err := source.Image(binaries, layout); err != nil {
-			return nil, err
-		}
-		if err := release.Tar(layout, archive); err != nil {
-			return nil, err
-		}
-		archives = append(archives, archive)
-	}
-	step("images are built")
-	return archives, nil
+	go func() { ended <- driver.Run(ctx) }()
+	return driver, func() error { cancel(); return <-ended }, nil
 }
 
 // needNode skips the test where there can be no node.

@@ -27,7 +27,7 @@ func testOutOf(t *testing.T) {
 	e.nodeHas(t.Context(), 0)
 	// The kubelet remembers device plugins that it has once seen.
 	e.must(e.node.Kubelet().Stop(t.Context()))
-	e.must(os.Remove(e.checkpointFile()))
+	e.must(os.Remove(checkpointFile(e.node)))
 	e.must(e.node.Kubelet().Start(t.Context()))
 	_, err := kubectl(t.Context(), "patch", "node", e.node.Name(), "--subresource=status", "--patch", `{"status":{"capacity":{"nvidia.com/gpu":"1"}}}`)
 	e.must(err)

@@ -19,9 +19,11 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
 	"github.com/gpu-summary/gpu-summary-controller/lab/diff"
 	"github.com/gpu-summary/gpu-summary-controller/lab/gpudriver"
+	"github.com/gpu-summary/gpu-summary-controller/lab/realnode"
 )
 
-// settled waits until the row of the real node is this, and all agree on it.
+// settled waits until the row of the real node is this, and all agree on it and on that
+// of another that has joined.
 func (e *env) settled(requested int) {
 	e.Helper()
 	e.row(e.node.Name(), requested)
@@ -31,9 +33,17 @@ func (e *env) settled(requested int) {
 // row waits until the ConfigMap shows so much on a node.
 func (e *env) row(node string, requested int) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("row %s to be %d", node, requested), func() error {
-		cm, err := e.site.configMap(e.Context())
-		if err == nil && cm.Data[node] != strconv.Itoa(requested) {
+	e.rowIs(e.Context(), node, strconv.Itoa(requested))
+}
+
+// rowIs waits until the ConfigMap shows this on a node: "" if it has no such row.
+func (e *env) rowIs(ctx context.Context, node, want string) {
+	e.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e.eventuallyIn(ctx, fmt.Sprintf("row %s to be %q", node, want), func() error {
+		cm, err := e.site.configMap(ctx)
+		if err == nil && cm.Data[node] != want {
 			err = fmt.Errorf("it is %q", cm.Data[node])
 		}
 		return err
@@ -53,38 +63,47 @@ func (e *env) total(annotation, want string) {
 }
 
 // agreeIn waits until published ConfigMaps, scheduler and kubelet agree on how many
-// GPUs of the real node are taken.
+// GPUs of each real node are taken.
 func (e *env) agreeIn(ctx context.Context) {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e.eventuallyIn(ctx, "ConfigMap, NodeInfo and kubelet to agree", func() error {
-		published, err := e.published(ctx)
-		if err != nil {
-			return err
-		}
-		scheduler, err := e.schedulerSays(ctx)
-		if err != nil {
-			return err
-		}
-		kubelet, err := e.kubeletSays(ctx)
-		if err != nil {
-			return err
-		}
-		if published != scheduler || published != kubelet {
-			return fmt.Errorf("published are %d, by NodeInfo and claims it is %d, and the kubelet has given away %d", published, scheduler, kubelet)
+		for _, node := range e.nodes {
+			if err := e.agree(ctx, node); err != nil {
+				return fmt.Errorf("of node %s %w", node.Name(), err)
+			}
 		}
 		return nil
 	})
 }
 
+func (e *env) agree(ctx context.Context, node *realnode.Node) error {
+	published, err := e.published(ctx, node)
+	if err != nil {
+		return err
+	}
+	scheduler, err := e.schedulerSays(ctx, node)
+	if err != nil {
+		return err
+	}
+	kubelet, err := e.kubeletSays(ctx, node)
+	if err != nil {
+		return err
+	}
+	if published != scheduler || published != kubelet {
+		return fmt.Errorf("%d are published, by NodeInfo and claims it is %d, and the kubelet has given away %d", published, scheduler, kubelet)
+	}
+	return nil
+}
+
 // published is what both ConfigMaps say, once they say the same.
-func (e *env) published(ctx context.Context) (int, error) {
+func (e *env) published(ctx context.Context, node *realnode.Node) (int, error) {
 	summary, err := e.site.configMap(ctx)
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.Atoi(summary.Data[e.node.Name()])
+	n, err := strconv.Atoi(summary.Data[node.Name()])
 	if err != nil {
 		return 0, fmt.Errorf("row of the node: %w", err)
 	}
@@ -103,7 +122,7 @@ func (e *env) published(ctx context.Context) (int, error) {
 	}
 	sum := 0
 	for _, row := range nodes.Rows {
-		if row.Node == e.node.Name() && row.Resource == count.NVIDIA {
+		if row.Node == node.Name() && row.Resource == count.NVIDIA {
 			sum += row.Requested
 		}
 	}
@@ -115,7 +134,7 @@ func (e *env) published(ctx context.Context) (int, error) {
 
 // schedulerSays is what the scheduler has charged the node: by its own NodeInfo for
 // pods that a device plugin serves, and the devices of claims for all others.
-func (e *env) schedulerSays(ctx context.Context) (int, error) {
+func (e *env) schedulerSays(ctx context.Context, node *realnode.Node) (int, error) {
 	nodes, err := e.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
@@ -124,7 +143,7 @@ func (e *env) schedulerSays(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	held, err := e.held(ctx)
+	held, err := e.held(ctx, node)
 	if err != nil {
 		return 0, err
 	}
@@ -139,11 +158,11 @@ func (e *env) schedulerSays(ctx context.Context) (int, error) {
 		}
 	}
 	counts := diff.Scheduler(all, own)
-	return int(counts[diff.Key{Node: e.node.Name(), Resource: count.NVIDIA}]) + len(held), nil
+	return int(counts[diff.Key{Node: node.Name(), Resource: count.NVIDIA}]) + len(held), nil
 }
 
 // held is the node's devices that claims hold. Administration holds none.
-func (e *env) held(ctx context.Context) (map[string]bool, error) {
+func (e *env) held(ctx context.Context, node *realnode.Node) (map[string]bool, error) {
 	claims, err := e.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -154,7 +173,7 @@ func (e *env) held(ctx context.Context) (map[string]bool, error) {
 			continue
 		}
 		for _, r := range claim.Status.Allocation.Devices.Results {
-			if r.Driver == gpudriver.DRADriver && r.Pool == e.node.Name() && (r.AdminAccess == nil || !*r.AdminAccess) {
+			if r.Driver == gpudriver.DRADriver && r.Pool == node.Name() && (r.AdminAccess == nil || !*r.AdminAccess) {
 				devices[r.Device] = true
 			}
 		}
@@ -166,16 +185,16 @@ func (e *env) held(ctx context.Context) (map[string]bool, error) {
 // containers and sidecars have is what its pod-resources API says. Of init containers
 // that have ended it says nothing, although the scheduler goes on to charge for them and
 // the kubelet to keep what is theirs: that is in its checkpoint.
-func (e *env) kubeletSays(ctx context.Context) (int, error) {
-	list, err := e.podResources(ctx)
+func (e *env) kubeletSays(ctx context.Context, node *realnode.Node) (int, error) {
+	list, err := podResources(ctx, node)
 	if err != nil {
 		return 0, err
 	}
-	kept, err := e.checkpoint()
+	kept, err := checkpoint(node)
 	if err != nil {
 		return 0, err
 	}
-	held, err := e.held(ctx)
+	held, err := e.held(ctx, node)
 	if err != nil {
 		return 0, err
 	}
@@ -217,8 +236,8 @@ func nvidia(c *podresourcesv1.ContainerResources) (ids []string) {
 }
 
 // podResources asks the kubelet.
-func (e *env) podResources(ctx context.Context) ([]*podresourcesv1.PodResources, error) {
-	conn, err := grpc.NewClient("unix:"+e.node.PodResourcesSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+func podResources(ctx context.Context, node *realnode.Node) ([]*podresourcesv1.PodResources, error) {
+	conn, err := grpc.NewClient("unix:"+node.PodResourcesSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
 	}
@@ -230,13 +249,13 @@ func (e *env) podResources(ctx context.Context) ([]*podresourcesv1.PodResources,
 	return answer.PodResources, nil
 }
 
-func (e *env) checkpointFile() string {
-	return filepath.Join(e.node.KubeletDir(), "device-plugins", "kubelet_internal_checkpoint")
+func checkpointFile(node *realnode.Node) string {
+	return filepath.Join(node.KubeletDir(), "device-plugins", "kubelet_internal_checkpoint")
 }
 
 // checkpoint is the devices of each container of each pod, as the kubelet keeps them.
-func (e *env) checkpoint() (map[string]map[string][]string, error) {
-	text, err := os.ReadFile(e.checkpointFile())
+func checkpoint(node *realnode.Node) (map[string]map[string][]string, error) {
+	text, err := os.ReadFile(checkpointFile(node))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // nothing was ever given away
 	}
