@@ -68,6 +68,12 @@ func synthetic(nodes int) count.World {
 	for i := range max(3, nodes/8) {
 		p := gpuPod(namespaces[r.IntN(len(namespaces))], fmt.Sprintf("waiting-%d", i), "", []int64{1, 2, 4, 8, 16}[r.IntN(5)])
 		p.Wait, p.Priority = count.Waits[r.IntN(len(count.Waits))], int32(r.IntN(3)*1000)
+		for range r.IntN(3) { // one model, two, or any
+			if p.More == nil {
+				p.More = &count.PodMore{}
+			}
+			p.More.Models = append(p.More.Models, count.Label{Key: "nvidia.com/gpu.product", Value: makes[r.IntN(len(makes))].model})
+		}
 		w.Pods = append(w.Pods, p)
 	}
 	return w

@@ -104,7 +104,7 @@ func TestSizes(t *testing.T) {
 			}
 			for i, m := range sum.Models {
 				row := fmt.Sprintf("#models tbody tr:nth-child(%d) ", i+1)
-				wanted := []int64{int64(m.Nodes), m.Allocatable, m.Requested, m.UsableFree}
+				wanted := []int64{int64(m.Nodes), m.Allocatable, m.Requested, m.UsableFree, m.Pending}
 				for at, n := range wanted {
 					if got := b.number(fmt.Sprintf("%s td:nth-of-type(%d)", row, at+1)); got != n {
 						t.Errorf("%s, column %d is %d, want %d", m.Name, at, got, n)
