@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -43,14 +44,15 @@ func build(ctx context.Context) error {
 
 // makeImage does what "make image" does, with the output in a folder of the lab's and
 // not over what the user has in dist, and returns the image's archive. What that is,
-// make says; of a flag that is given twice the later one counts.
+// make says; of a flag that is given twice the later one counts. For other processors
+// there is nothing to build here.
 func makeImage(ctx context.Context, version string) (archive string, err error) {
 	recipe, err := runMake(ctx, "--dry-run", "image", "VERSION="+version)
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(lab.dir, "image-"+version)
-	cmd := exec.CommandContext(ctx, "sh", "-ec", strings.TrimSpace(recipe)+" --dir '"+dir+"'")
+	cmd := exec.CommandContext(ctx, "sh", "-ec", strings.TrimSpace(recipe)+" --dir '"+dir+"' --platform linux/"+runtime.GOARCH)
 	cmd.Dir = lab.tools.Root
 	// The time of the sources is not that of a commit, which would make other images of
 	// the same sources. A workspace around the checkout would bring in other versions.
