@@ -13,6 +13,7 @@ import (
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve"
 	"github.com/gpu-summary/gpu-summary-controller/internal/serve/api"
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 // described compiles the schemas of the OpenAPI document: as readers have them or, if
@@ -134,7 +135,7 @@ func TestTheDocumentNoticesWhatIsWrong(t *testing.T) {
 		if err := json.Unmarshal(body, &value); err != nil {
 			t.Fatal(err)
 		}
-		each(value, func(object map[string]any, property string) {
+		testkit.EachProperty(value, func(object map[string]any, property string) {
 			before := object[property]
 			object[property] = []any{[]any{}}
 			text, err := json.Marshal(value)
@@ -152,23 +153,4 @@ func TestTheDocumentNoticesWhatIsWrong(t *testing.T) {
 		})
 	}
 	t.Logf("%d mistakes noticed", mistakes)
-}
-
-// each visits every property of every object.
-func each(value any, visit func(object map[string]any, property string)) {
-	switch value := value.(type) {
-	case map[string]any:
-		var properties []string
-		for property, inner := range value {
-			properties = append(properties, property)
-			each(inner, visit)
-		}
-		for _, property := range properties {
-			visit(value, property)
-		}
-	case []any:
-		for _, inner := range value {
-			each(inner, visit)
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
 	"github.com/gpu-summary/gpu-summary-controller/internal/publish"
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 // schemas are docs/schema as readers have them and, if strict, such that they
@@ -174,7 +175,7 @@ func TestASchemaNoticesWhatIsWrong(t *testing.T) {
 	for key, schema := range loose {
 		var document any
 		e.must(json.Unmarshal([]byte(documents[key]), &document))
-		each(document, func(object map[string]any, property string) {
+		testkit.EachProperty(document, func(object map[string]any, property string) {
 			value := object[property]
 			for what, wrong := range map[string]any{"null": nil, "of another type": []any{[]any{}}, "missing": "missing"} {
 				if object[property] = wrong; wrong == "missing" {
@@ -205,23 +206,4 @@ func TestASchemaNoticesWhatIsWrong(t *testing.T) {
 		}
 	}
 	t.Logf("%d mistakes noticed", mutations)
-}
-
-// each visits every property of every object.
-func each(value any, visit func(object map[string]any, property string)) {
-	switch value := value.(type) {
-	case map[string]any:
-		var properties []string
-		for property, inner := range value {
-			properties = append(properties, property)
-			each(inner, visit)
-		}
-		for _, property := range properties {
-			visit(value, property)
-		}
-	case []any:
-		for _, inner := range value {
-			each(inner, visit)
-		}
-	}
 }

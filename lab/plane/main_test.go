@@ -1,13 +1,11 @@
 package plane_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -56,31 +54,6 @@ func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 		t.Fatalf("make client: %v", err)
 	}
 	return client
-}
-
-// eventually waits until check returns nil, at most a minute.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		// That time is up is no news about what is being waited for.
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v; last: %v", what, ctx.Err(), last)
-		}
-	}
 }
 
 // names makes unique work for go test -count as well: a component keeps its

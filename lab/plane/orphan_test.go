@@ -1,7 +1,6 @@
 package plane_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 func TestKilledParentLeavesNoOrphan(t *testing.T) {
@@ -22,12 +21,12 @@ func TestKilledParentLeavesNoOrphan(t *testing.T) {
 	// A directory for the helper's temporary ones, so that they can be counted.
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	report, kill := startHelper(t, "plane")
+	report, kill := testkit.Helper[helperReport](t, helperEnv+"="+"plane")
 	if len(report.Pids) != 5 {
 		t.Fatalf("the helper reports %d components, want 5: %v", len(report.Pids), report.Pids)
 	}
 	kill()
-	eventually(t, "the helper's components to end", func(context.Context) error { return gone(report.Pids) })
+	testkit.Eventually(t, "the helper's components to end", func(context.Context) error { return gone(report.Pids) })
 
 	// Nobody was left to remove the directory; the next start does.
 	if !exists(report.Dir) {
@@ -52,49 +51,13 @@ func TestChildThatIgnoresItsTetherDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a parent death signal")
 	}
-	report, kill := startHelper(t, "untethered")
+	report, kill := testkit.Helper[helperReport](t, helperEnv+"="+"untethered")
 	t.Cleanup(func() { _ = syscall.Kill(report.Pids["sleep"], syscall.SIGKILL) })
 	if err := gone(report.Pids); err == nil {
 		t.Fatal("the child is not there while its parent is")
 	}
 	kill()
-	eventually(t, "the child to end", func(context.Context) error { return gone(report.Pids) })
-}
-
-// startHelper runs this test binary as a parent of what mode says and returns
-// what it reports and how to kill it.
-func startHelper(t *testing.T, mode string) (helperReport, func()) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperEnv+"="+mode)
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill := func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	t.Cleanup(kill)
-	line := make(chan string, 1)
-	go func() {
-		text, _ := bufio.NewReader(stdout).ReadString('\n')
-		line <- text
-	}()
-	var report helperReport
-	select {
-	case text := <-line:
-		if err := json.Unmarshal([]byte(text), &report); err != nil {
-			t.Fatalf("read the helper's report %q: %v", text, err)
-		}
-	case <-time.After(3 * time.Minute):
-		t.Fatal("no plane in the helper within 3 minutes")
-	}
-	return report, kill
+	testkit.Eventually(t, "the child to end", func(context.Context) error { return gone(report.Pids) })
 }
 
 // helperReport is what the helper tells about itself on its standard output.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
@@ -73,7 +74,7 @@ func TestPodIsScheduledRunsAndGoesAway(t *testing.T) {
 	if err := client.CoreV1().Pods("default").Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deleted pod to go away", func(ctx context.Context) error {
+	testkit.Eventually(t, "the deleted pod to go away", func(ctx context.Context) error {
 		_, err := client.CoreV1().Pods("default").Get(ctx, pod.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -111,7 +112,7 @@ func TestJobCompletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the job to complete", func(ctx context.Context) error {
+	testkit.Eventually(t, "the job to complete", func(ctx context.Context) error {
 		job, err = client.BatchV1().Jobs("default").Get(ctx, job.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -163,7 +164,7 @@ func TestDeletedPodOfAJobFailsAndIsReplaced(t *testing.T) {
 // one, and returns its name.
 func awaitRunningPodOf(t *testing.T, client kubernetes.Interface, job, old string) (name string) {
 	t.Helper()
-	eventually(t, "a running pod of the job", func(ctx context.Context) error {
+	testkit.Eventually(t, "a running pod of the job", func(ctx context.Context) error {
 		pods, err := client.CoreV1().Pods("default").List(ctx, ofJob(job))
 		if err != nil {
 			return err
@@ -195,7 +196,7 @@ func newNode(t *testing.T, client kubernetes.Interface, resources corev1.Resourc
 	t.Cleanup(func() {
 		_ = client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{})
 	})
-	eventually(t, "node to be Ready and without taints", func(ctx context.Context) error {
+	testkit.Eventually(t, "node to be Ready and without taints", func(ctx context.Context) error {
 		var err error
 		if node, err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
@@ -242,7 +243,7 @@ func template(node string) corev1.PodTemplateSpec {
 func awaitPhase(t *testing.T, client kubernetes.Interface, name string, want corev1.PodPhase) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
-	eventually(t, fmt.Sprintf("pod %s to be %s", name, want), func(ctx context.Context) error {
+	testkit.Eventually(t, fmt.Sprintf("pod %s to be %s", name, want), func(ctx context.Context) error {
 		var err error
 		if pod, err = client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err

@@ -1,13 +1,11 @@
 package realnode
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,42 +101,6 @@ func startHelpedNode(ctx context.Context, p *plane.Plane) (helperNode, error) {
 		Namespace: namespaces[0], Network: namespaces[1], Group: n.place.ID, Dir: n.place.Dir,
 		Keeper: n.component(Keeper).Pid(), First: first,
 	}, n.Kubelet().Pause()
-}
-
-// startHelper runs this test binary as the helper and returns what it reports and how to
-// kill it.
-func startHelper(t *testing.T) (helperReport, func()) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperEnv+"="+t.TempDir())
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill := func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	t.Cleanup(kill)
-	line := make(chan string, 1)
-	go func() {
-		text, _ := bufio.NewReader(stdout).ReadString('\n')
-		line <- text
-	}()
-	var report helperReport
-	select {
-	case text := <-line:
-		if err := json.Unmarshal([]byte(text), &report); err != nil {
-			t.Fatalf("read the helper's report %q: %v", text, err)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Fatal("no nodes in the helper within 2 minutes")
-	}
-	return report, kill
 }
 
 // inNamespace lists the processes in a namespace of this kind.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 // TestKilledLabLeavesNothing of any of its nodes: neither processes, of which containers
@@ -21,7 +22,7 @@ import (
 // The node of another lab, which runs meanwhile and has an address of theirs, goes on.
 func TestKilledLabLeavesNothing(t *testing.T) {
 	labNode(t)
-	report, kill := startHelper(t)
+	report, kill := testkit.Helper[helperReport](t, helperEnv+"="+t.TempDir())
 	if len(report) != 2 || report[0].Network == report[1].Network || report[0].Dir == report[1].Dir {
 		t.Fatalf("the helper's nodes are %+v, want two that share nothing", report)
 	}
@@ -31,7 +32,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	}
 	kill()
 	for _, node := range report {
-		eventually(t, "the node to be gone", func(context.Context) error { return node.isGone(t) })
+		testkit.Eventually(t, "the node to be gone", func(context.Context) error { return node.isGone(t) })
 	}
 	for _, pid := range inGroups {
 		if exists("/proc/" + pid) {
@@ -149,7 +150,7 @@ func TestKilledKeeperTakesTheNodeWithIt(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatal("the plane reports nothing within a minute")
 		}
-		eventually(t, "the node's first process to end", func(context.Context) error {
+		testkit.Eventually(t, "the node's first process to end", func(context.Context) error {
 			if exists(fmt.Sprintf("/proc/%d", first)) {
 				return errors.New("it is there")
 			}

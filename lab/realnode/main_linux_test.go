@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpu-summary/gpu-summary-controller/lab/plane"
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 // shared is the node that most tests use, in the plane sharedPlane.
@@ -157,7 +158,7 @@ func run(t *testing.T, namespace string, pod *corev1.Pod, phase corev1.PodPhase)
 		t.Fatal(err)
 	}
 	var now *corev1.Pod
-	eventually(t, fmt.Sprintf("pod %s to be %s", pod.Name, phase), func(ctx context.Context) (err error) {
+	testkit.Eventually(t, fmt.Sprintf("pod %s to be %s", pod.Name, phase), func(ctx context.Context) (err error) {
 		if now, err = pods.Get(ctx, pod.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -176,29 +177,4 @@ func logOf(t *testing.T, namespace, pod string) string {
 		t.Fatalf("read the log of %s: %v", pod, err)
 	}
 	return strings.TrimSpace(string(text))
-}
-
-// eventually waits until check returns nil, at most a minute.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		// That time is up is no news about what is being waited for.
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v; last: %v", what, ctx.Err(), last)
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 // TestPodRunsToItsEnd: it is scheduled like any other, runs, and its log is there, which
@@ -66,7 +68,7 @@ func TestServiceLeadsToItsPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	http := &http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
-	eventually(t, "the service to lead to the pod", func(context.Context) error {
+	testkit.Eventually(t, "the service to lead to the pod", func(context.Context) error {
 		response, err := http.Get("http://" + service.Spec.ClusterIP)
 		if err != nil {
 			return err
@@ -95,7 +97,7 @@ func TestKWOKLeavesTheNodeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nodes.Delete(context.Background(), played.Name, metav1.DeleteOptions{}) })
-	eventually(t, "the played node to be ready", func(ctx context.Context) error {
+	testkit.Eventually(t, "the played node to be ready", func(ctx context.Context) error {
 		node, err := nodes.Get(ctx, played.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

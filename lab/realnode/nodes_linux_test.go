@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gpu-summary/gpu-summary-controller/lab/testkit"
 )
 
 // second starts another node on the shared plane, which is gone after the test.
@@ -92,7 +94,7 @@ func service(t *testing.T, namespace, app string) string {
 func answers(t *testing.T, from *Node, address, want string) {
 	t.Helper()
 	http := &http.Client{Transport: &http.Transport{DialContext: from.Dial, DisableKeepAlives: true}}
-	eventually(t, "the service to lead to the pod from "+from.Name(), func(ctx context.Context) error {
+	testkit.Eventually(t, "the service to lead to the pod from "+from.Name(), func(ctx context.Context) error {
 		request, err := newGet(ctx, "http://"+address)
 		if err != nil {
 			return err
@@ -188,7 +190,7 @@ func TestNodeGoesAlone(t *testing.T) {
 	}
 	for _, n := range nodes[1:] {
 		// Through the API server, which asks the kubelet.
-		eventually(t, "the kubelet of "+n.Name()+" to be asked", func(ctx context.Context) error {
+		testkit.Eventually(t, "the kubelet of "+n.Name()+" to be asked", func(ctx context.Context) error {
 			body, err := clientOf(t, p).CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + n.Name() + "/proxy/healthz").DoRaw(ctx)
 			if err == nil && string(body) != "ok" {
 				err = fmt.Errorf("it says %q", body)
