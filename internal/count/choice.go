@@ -89,7 +89,7 @@ func (p *Pod) Models(resource string) (models []string) {
 	return models
 }
 
-// choice is demand of one pod, and the models that it names.
+// choice is demand of one pod, and the models that it names, of which there are some.
 type choice struct {
 	models  []string
 	devices int64
@@ -101,15 +101,14 @@ func (s *sum) choose(p *Pending, models []Model) {
 	for i := range models {
 		at[models[i].Name] = &models[i]
 	}
+	p.AnyModel = s.anyModel
 	for _, c := range s.choices {
 		there := slices.DeleteFunc(c.models, func(name string) bool { return at[name] == nil })
 		var of *int64
-		switch {
-		case len(c.models) == 0:
-			of = &p.AnyModel
-		case len(there) == 0:
+		switch len(there) {
+		case 0:
 			of = &p.AbsentModel
-		case len(there) == 1:
+		case 1:
 			of = &at[there[0]].Pending
 		default:
 			of = &p.SeveralModels

@@ -52,7 +52,11 @@ func (s *sum) waits(p *Pod, devices int64) {
 	reason.Devices = add(reason.Devices, devices)
 	reason.Pods++
 	s.shapes[devices]++
-	s.choices = append(s.choices, choice{p.Models(s.Resource), devices})
+	if models := p.Models(s.Resource); len(models) > 0 {
+		s.choices = append(s.choices, choice{models, devices})
+	} else {
+		s.anyModel = add(s.anyModel, devices)
+	}
 }
 
 func (s *sum) sharesOf(p *Pod) [2]*Share {

@@ -111,12 +111,12 @@ func FuzzObjects(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, podText, nodeText string) {
 		if longExponent.MatchString(podText) || longExponent.MatchString(nodeText) {
-			t.Skip()
+			t.Skip("an exponent that takes seconds to add up")
 		}
 		var p corev1.Pod
 		var n corev1.Node
 		if json.Unmarshal([]byte(podText), &p) != nil || json.Unmarshal([]byte(nodeText), &n) != nil {
-			t.Skip()
+			t.Skip("no pod or no node")
 		}
 		p.Status.ExtendedResourceClaimStatus = nil // what DRA serves is counted by claims, which this world has none of
 		if err := check(rawWorld{pods: []*corev1.Pod{&p}, nodes: []*corev1.Node{&n}, nodesKnown: true}); err != nil {

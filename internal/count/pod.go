@@ -99,15 +99,16 @@ func ReadPod(pod *corev1.Pod, names Names) Pod {
 	if pod.Spec.Priority != nil {
 		p.Priority = *pod.Spec.Priority
 	}
-	more := PodMore{}
+	var claim *PodClaim
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		more.Claim = &PodClaim{Name: status.ResourceClaimName, Resources: servedOf(status, names)}
+		claim = &PodClaim{Name: status.ResourceClaimName, Resources: servedOf(status, names)}
 	}
+	var models []Label
 	if p.Node == "" {
-		more.Models = modelsOf(&pod.Spec)
+		models = modelsOf(&pod.Spec)
 	}
-	if more.Claim != nil || more.Models != nil {
-		p.More = &more
+	if claim != nil || models != nil {
+		p.More = &PodMore{claim, models}
 	}
 	return p
 }

@@ -47,7 +47,8 @@ type sum struct {
 	priorities map[string]*Share
 	reasons    map[Wait]*Reason
 	shapes     map[int64]int
-	choices    []choice
+	choices    []choice // of pods that name models
+	anyModel   int64    // asked for by all others
 	sources    map[Source]*part
 	whole      part
 }
