@@ -21,8 +21,8 @@ import (
 // DRAResources are what DRA is made of, as RBAC names them, in order.
 var DRAResources = []string{"deviceclasses", "resourceclaims", "resourceslices"}
 
-// timeout bounds each question: a server that accepts connections and does not answer
-// would otherwise be waited for until TCP gives up.
+// timeout bounds the questions together: a server that accepts connections and does not
+// answer would otherwise be waited for until TCP gives up.
 const timeout = 10 * time.Second
 
 // DRA asks whether the API server serves all that devices of DRA are counted from. The
@@ -32,7 +32,8 @@ const timeout = 10 * time.Second
 // unreachable or forbidden, and there is an error.
 func DRA(ctx context.Context, server discovery.DiscoveryInterfaceWithContext) (state count.DRAState, reason string, err error) {
 	version := resourcev1.SchemeGroupVersion.String()
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the API server did not answer within %v", timeout))
+	late := fmt.Errorf("the API server did not answer within %v", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
 	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, version)
 	switch {
@@ -42,8 +43,8 @@ func DRA(ctx context.Context, server discovery.DiscoveryInterfaceWithContext) (s
 		return count.DRAForbidden, "the API server does not tell us what it serves",
 			fmt.Errorf("ask whether the API server serves %s: %w (ask for the role system:discovery)", version, err)
 	case err != nil:
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = context.Cause(ctx)
+		if errors.Is(context.Cause(ctx), late) {
+			err = late // which says more than what became of the request
 		}
 		return count.DRAUnreachable, "the API server did not say whether it serves " + version,
 			fmt.Errorf("ask whether the API server serves %s: %w", version, err)
