@@ -31,14 +31,15 @@ type holder struct {
 	Colour int
 }
 
-func fieldFor(snap *count.Snapshot, s api.Selection, sort string) field {
+// fieldFor is the field of a selection, of which there are so many rows.
+func fieldFor(snap *count.Snapshot, s api.Selection, sort string, rows int) field {
 	query := url.Values{"holders": {"true"}}
 	for name, value := range map[string]string{"node": s.Node, "resource": s.Resource, "model": s.Model, "state": s.State, "contains": s.Contains} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	return field{Query: query.Encode(), Sort: sort, Nodes: len(s.Rows(snap)), Holders: holders(snap.Of(s.Resource), nil)}
+	return field{Query: query.Encode(), Sort: sort, Nodes: rows, Holders: holders(snap.Of(s.Resource), nil)}
 }
 
 // colours is how many there are to tell namespaces apart by; more could not be.

@@ -37,7 +37,7 @@ func nodePage(v api.View, p *api.Parameters) Page {
 		return page
 	}
 	if len(n.Rows) > 0 {
-		n.Field = fieldFor(v.Snapshot, api.Selection{Node: name}, "")
+		n.Field = fieldFor(v.Snapshot, api.Selection{Node: name}, "", len(n.Rows))
 		n.Field.Holders = holders(v.Snapshot.Of(n.Rows[0].Resource), here(n.Rows, n.Pods))
 	}
 	if more := len(n.Pods) - maxPodRows; more > 0 {

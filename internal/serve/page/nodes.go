@@ -44,7 +44,7 @@ func nodesPage(v api.View, p *api.Parameters) Page {
 	sortRows(rows, sort)
 	n := nodes{
 		Selection: s, Sort: sort, Resources: resources(v.Snapshot), Columns: columns(sort, func(by string) string { return same("sort", by) }),
-		Field: fieldFor(v.Snapshot, s, sort), Filtered: len(rows) < len(api.Selection{Resource: s.Resource}.Rows(v.Snapshot)),
+		Field: fieldFor(v.Snapshot, s, sort, len(rows)), Filtered: len(rows) < len(api.Selection{Resource: s.Resource}.Rows(v.Snapshot)),
 	}
 	models, _ := firstOf(v.Snapshot.Of(s.Resource).Models)
 	for _, m := range models {

@@ -33,10 +33,11 @@ type reason struct {
 func overviewPage(v api.View, p *api.Parameters) Page {
 	resource := resourceOf(v.Snapshot, p.Text("resource"))
 	sum := v.Snapshot.Of(resource)
+	all := api.Selection{Resource: resource}
 	o := overview{
 		Resource: resource, Resources: resourceLinks(v.Snapshot, "", resource), NodesKnown: v.Snapshot.NodesKnown, Sum: sum, DRA: v.Snapshot.DRA,
 		Reasons: reasons(sum), Plots: plots(v.History.Of(resource), v.Snapshot.NodesKnown, time.Now()),
-		Field: fieldFor(v.Snapshot, api.Selection{Resource: resource}, ""), Observed: observed(v.Snapshot.Observed),
+		Field: fieldFor(v.Snapshot, all, "", len(all.Rows(v.Snapshot))), Observed: observed(v.Snapshot.Observed),
 	}
 	return Page{Body: o.body()}
 }

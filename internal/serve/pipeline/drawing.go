@@ -8,8 +8,8 @@ import (
 // Box is a component in the drawing.
 type Box struct {
 	Verdict
-	Title      string
-	X, Y, W, H int
+	Title   string
+	X, Y, W int
 	// Lines are the few numbers that say most.
 	Lines []string
 }
@@ -34,7 +34,7 @@ func drawing(n Numbers) []Box {
 	}
 	boxes := make([]Box, len(places))
 	for i, p := range places {
-		boxes[i] = Box{Verdict: verdicts[i], Title: p.title, X: p.x, Y: p.y, W: p.w, H: boxHeight, Lines: p.lines}
+		boxes[i] = Box{Verdict: verdicts[i], Title: p.title, X: p.x, Y: p.y, W: p.w, Lines: p.lines}
 	}
 	return boxes
 }

@@ -74,8 +74,8 @@ func (b Box) draw() g.Node {
 	}
 	return h.A(h.Href("#"+b.Component), g.El("g", h.Class("component "+string(b.State)),
 		g.El("title", g.Text(b.Reason)),
-		rect(b.X, b.Y, b.W, b.H, 8),
-		rect(b.X, b.Y, 6, b.H, 3, h.Class("edge")),
+		rect(b.X, b.Y, b.W, boxHeight, 8),
+		rect(b.X, b.Y, 6, boxHeight, 3, h.Class("edge")),
 		text("name", word{b.X + indent, b.Y + 26, "", b.Title}),
 		text("status", word{b.X + b.W - 12, b.Y + 26, "end", string(b.State)}),
 		lines))
