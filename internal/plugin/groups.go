@@ -146,8 +146,9 @@ func newModels(c *common) *cobra.Command {
 		Short:   "Show what there is of each model, and what would fit",
 		Long: `Show a row for each model and resource. LARGEST is the most usable free devices on one
 node: the largest pod that could start now. PENDING is what pods ask for that wait for this
-model and no other that there is; what waits for any is in none. With -o wide there is a column for pods of 1,
-2, 4 and 8 devices and of the largest node: how many of them could start now.`,
+model and no other that there is; what waits for any is in none. With -o wide there is a
+column for pods of 1, 2, 4 and 8 devices and of the largest node: how many of them could
+start now.`,
 		Example: `  # what is free of each model?
   kubectl gpu-summary models
 

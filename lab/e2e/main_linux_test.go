@@ -30,7 +30,7 @@ const (
 	tag        = "v0.0.2-e2e"
 	olderTag   = "v0.0.1-e2e"
 
-	// setUpTimeout is for a first build, of helm, kubectl and images for two processors.
+	// setUpTimeout is for a first build, of helm, kubectl and two images.
 	setUpTimeout = 15 * time.Minute
 )
 
