@@ -2,6 +2,7 @@ package page
 
 import (
 	"math"
+	"strconv"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -33,10 +34,10 @@ func turn[T any](p *api.Parameters, items []T, to func(page string) string) ([]T
 	from, until := (at-1)*perPage, min(at*perPage, len(items))
 	out := pager{First: from + 1, Last: until, Total: len(items)}
 	if at > 1 {
-		out.Before = to(number(at - 1))
+		out.Before = to(strconv.Itoa(at - 1))
 	}
 	if at < pages {
-		out.After = to(number(at + 1))
+		out.After = to(strconv.Itoa(at + 1))
 	}
 	return items[from:until], out
 }

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"fmt"
 	"html"
 	"regexp"
 	"slices"
@@ -28,6 +29,20 @@ func TestTheTableIsSorted(t *testing.T) {
 		}
 		if got := strings.Count(body, "aria-sort="); got != 1 {
 			t.Errorf("%q: %d columns are said to be sorted", query, got)
+		}
+	}
+}
+
+// TestTheThousandthPart is linked as it is asked for: without a comma.
+func TestTheThousandthPart(t *testing.T) {
+	w := count.World{NodesKnown: true}
+	for i := range 100_100 { // 1,001 parts
+		w.Pods = append(w.Pods, &count.Pod{Key: fmt.Sprintf("a/%06d", i), Requests: gpus(1), Wait: count.Untried})
+	}
+	v := viewOf(w)
+	for path, want := range map[string]string{"/pending?page=999": "./pending?page=1000", "/pending?page=1001": "./pending?page=1000"} {
+		if _, body := visit(t, page.Layout{}, v, path); !strings.Contains(body, `"`+want+`"`) {
+			t.Errorf("%s does not lead to %s", path, want)
 		}
 	}
 }
