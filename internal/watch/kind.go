@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"unique"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
@@ -62,12 +61,14 @@ var (
 )
 
 func podKind(names count.Names) *kind[*podRecord] {
-	var amounts shared[count.Amount]
+	var amounts sharedList[count.Amount]
+	var nodes shared[string, string]
 	record := func(pod *corev1.Pod) *podRecord {
 		r := &podRecord{resourceVersion: pod.ResourceVersion, Pod: count.ReadPod(pod, names)}
-		r.node = unique.Make(r.Node)
-		r.Node = r.node.Value()
 		r.Requests = amounts.of(r.Requests)
+		if r.Node != "" {
+			r.Node = nodes.of(r.Node, r.Node)
+		}
 		return r
 	}
 	return &kind[*podRecord]{
@@ -107,8 +108,8 @@ func (r *podRecord) counts() bool { return r.Bound() || r.Pending() }
 // and of a node with devices of DRA, which need not show in the node at all, its
 // state matters (N3).
 func nodeKind(names count.Names) *kind[*nodeRecord] {
-	var amounts shared[count.Amount]
-	var labels shared[count.Label]
+	var amounts sharedList[count.Amount]
+	var labels sharedList[count.Label]
 	record := func(node *corev1.Node) *nodeRecord {
 		r := &nodeRecord{resourceVersion: node.ResourceVersion, Node: count.ReadNode(node, names)}
 		r.Capacity, r.Allocatable, r.Labels = amounts.of(r.Capacity), amounts.of(r.Allocatable), labels.of(r.Labels)

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"sync"
 )
@@ -10,24 +11,27 @@ import (
 // at most, never less: of what it has and the indexer has not, a delete is handed on
 // for nothing.
 //
-// It holds a hash of the name, not the name, which would be as large as a record.
-// That two have the same, and one of them is missed when it stops counting without
+// It holds a hash of the name, not the name, which would be as large as a record. (As
+// bytes, since a map would pad a uint64 with nothing behind it to twice its size.) That two have the same, and one of them is missed when it stops counting without
 // being deleted, happens once in 2^64 pairs.
 type known struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
-	hashes map[uint64]struct{}
+	hashes map[nameHash]struct{}
 }
 
-func newKnown() *known { return &known{seed: maphash.MakeSeed(), hashes: make(map[uint64]struct{})} }
+type nameHash [8]byte
 
-func (k *known) hash(id identity) uint64 {
+func newKnown() *known { return &known{seed: maphash.MakeSeed(), hashes: make(map[nameHash]struct{})} }
+
+func (k *known) hash(id identity) (sum nameHash) {
 	var h maphash.Hash
 	h.SetSeed(k.seed)
 	_, _ = h.Write(id.namespace)
 	_ = h.WriteByte('/')
 	_, _ = h.Write(id.name)
-	return h.Sum64()
+	binary.NativeEndian.PutUint64(sum[:], h.Sum64())
+	return sum
 }
 
 func (k *known) add(id identity) {

@@ -2,8 +2,6 @@ package watch
 
 import (
 	"slices"
-	"sync"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,9 +27,6 @@ import (
 // A bookmark is a record too, with a resourceVersion and no name.
 type podRecord struct {
 	resourceVersion string
-	// node keeps the name of the node, of which all pods there have the same copy,
-	// from being forgotten.
-	node unique.Handle[string]
 	count.Pod
 }
 
@@ -85,35 +80,4 @@ func (r *nodeRecord) DeepCopyObject() runtime.Object {
 
 func objectMeta(namespace, name string, uid types.UID, version string) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, ResourceVersion: version}
-}
-
-// shared lets records that say the same have one copy of it. Nearly all pods ask for
-// one of a few amounts, nodes of one kind have the same label, and no record is ever
-// changed. The zero value has nothing yet.
-type shared[T comparable] struct {
-	mu   sync.Mutex
-	ones map[T][]T
-}
-
-// sharedOnes bounds how many are remembered. What nobody else says is there once
-// anyhow.
-const sharedOnes = 1024
-
-// of returns the common copy of a list of one; others are returned as they are.
-func (s *shared[T]) of(list []T) []T {
-	if len(list) != 1 {
-		return list
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if same, ok := s.ones[list[0]]; ok {
-		return same
-	}
-	if len(s.ones) < sharedOnes {
-		if s.ones == nil {
-			s.ones = make(map[T][]T)
-		}
-		s.ones[list[0]] = list
-	}
-	return list
 }

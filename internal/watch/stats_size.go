@@ -26,7 +26,7 @@ func sizeOf(objects []any) (kept int, bytes int64) {
 const (
 	// inStore is what an object costs beside itself in the map of the store and by what
 	// the informer knows it, and inIndex what its key costs in an index.
-	inStore = 95
+	inStore = 85
 	inIndex = 85
 	// devicesEncoded is what is kept of a DRA device for selectors to look at.
 	devicesEncoded = 680

@@ -65,7 +65,7 @@ type entry struct {
 	who     who
 	target  *target
 	said    chan rival.Message // what a rival says
-	metrics string             // URL of the metrics of a program that has some
+	address string             // URL of a program that serves metrics and profiles, once known
 }
 
 // enter starts a contestant against a target. more are flags of its own.
@@ -74,7 +74,7 @@ func (r *runner) enter(ctx context.Context, w who, t *target, more ...string) (*
 	var err error
 	switch w {
 	case controller:
-		args := append([]string{"--kubeconfig", t.kubeconfig, "--namespace", namespace, "--http-address", "127.0.0.1:0", "--cache-sync-timeout", coldTimeout.String()}, more...)
+		args := append([]string{"--kubeconfig", t.kubeconfig, "--namespace", namespace, "--http-address", "127.0.0.1:0", "--profiling", "--cache-sync-timeout", coldTimeout.String()}, more...)
 		if e.process, err = r.launch(ctx, string(w), r.Controller, args...); err == nil {
 			go discard(e.stdout)
 		}
@@ -122,7 +122,7 @@ func (r *runner) enterStateMetrics(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	e.metrics = "http://127.0.0.1:" + ports[1] + "/metrics"
+	e.address = "http://127.0.0.1:" + ports[0]
 	go discard(e.stdout)
 	return nil
 }

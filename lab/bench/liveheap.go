@@ -17,10 +17,10 @@ var serving = regexp.MustCompile(`"Serving" address="([^"]+)"`)
 
 const (
 	heapTimeout = 30 * time.Second
-	// scrapes is how often metrics are read at most in order to cause garbage collections.
-	scrapes = 20_000
-	// collections are waited for, of which the first ones leave what is in pools.
-	collections, settling = 14, 3
+	// collections are asked for, in so many moments: what is in pools survives the first,
+	// and what the writing of a summary had in hand some more.
+	collections = 6
+	moment      = time.Second
 )
 
 // heap returns what is live on the contestant's heap after a garbage collection.
@@ -32,56 +32,49 @@ func (e *entry) heap(ctx context.Context) (float64, error) {
 		m, err := e.hear(ctx, "heap", heapTimeout)
 		return float64(m.Heap), err
 	}
-	if e.metrics == "" {
+	if e.address == "" {
 		m := serving.FindStringSubmatch(e.stderr.String())
 		if m == nil {
-			return 0, fmt.Errorf("%s did not say where it serves metrics", e.name)
+			return 0, fmt.Errorf("%s did not say where it serves", e.name)
 		}
-		e.metrics = m[1] + "/metrics"
+		e.address = m[1]
 	}
-	// Nothing can be told to collect its garbage from outside, but it does so when
-	// asked for metrics often enough. What a collection finds alive includes what was
-	// made while it was at work, so the least of a few is the heap.
-	least, first := math.Inf(1), 0.0
-	for i := range scrapes {
-		m, err := e.scrape(ctx)
+	least := math.Inf(1)
+	for range collections {
+		live, err := e.collect(ctx)
 		if err != nil {
+			return 0, fmt.Errorf("read heap of %s: %w", e.name, err)
+		}
+		least = min(least, live)
+		if err := e.pass(ctx, moment); err != nil {
 			return 0, err
 		}
-		cycles, live := m["go_gc_cycles_total_gc_cycles_total"], m["go_gc_heap_live_bytes"]
-		if i == 0 {
-			first = cycles
-		}
-		if cycles >= first+settling {
-			least = min(least, live)
-		}
-		if cycles >= first+collections {
-			return least, nil
-		}
-		if cycles == 0 { // this program does not say
-			return m["go_memstats_heap_alloc_bytes"], nil
-		}
 	}
-	return 0, fmt.Errorf("%s did not collect its garbage", e.name)
+	return least, nil
 }
 
-// scrape reads metrics that have no labels.
-func (e *entry) scrape(ctx context.Context) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.metrics, http.NoBody)
+// collect lets a program collect its garbage, and returns what is allocated right after
+// that. (What it says of its heap in its metrics will not do: writing them is itself an
+// allocation, which a collection at that time finds alive.)
+func (e *entry) collect(ctx context.Context) (float64, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, heapTimeout, fmt.Errorf("no answer within %v", heapTimeout))
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.address+"/debug/pprof/heap?gc=1&debug=1", http.NoBody)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	response, err := e.target.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("read metrics of %s: %w", e.name, err)
+		return 0, err
 	}
 	defer response.Body.Close()
-	out := map[string]float64{}
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s answered %s", request.URL, response.Status)
+	}
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		if n, err := strconv.ParseFloat(value, 64); err == nil {
-			out[name] = n
+		if n, ok := strings.CutPrefix(lines.Text(), "# HeapAlloc = "); ok {
+			return strconv.ParseFloat(n, 64)
 		}
 	}
-	return out, nil
+	return 0, fmt.Errorf("%s does not say how much is allocated", request.URL)
 }

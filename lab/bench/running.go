@@ -54,14 +54,14 @@ func (p *pair) idleRate(ctx context.Context, d time.Duration) (float64, error) {
 }
 
 // pass lets time pass.
-func (p *pair) pass(ctx context.Context, d time.Duration) error {
+func (e *entry) pass(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-p.ended:
-		return p.lost()
+	case <-e.ended:
+		return e.lost()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
