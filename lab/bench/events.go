@@ -43,10 +43,11 @@ func irrelevant(ctx context.Context, r *runner, name string) error {
 }
 
 // gpu measures what an event of a GPU pod costs, and what a publish does, as the cluster grows. The first
-// is measured with a settle time so long that no publish falls into it.
+// is measured with a settle time so long that no publish falls into it. The sizes are taken in turns: they
+// are compared with each other, and a machine has its better and its worse ten minutes.
 func gpu(ctx context.Context, r *runner, name string) error {
+	var steps []step
 	for _, size := range r.Sizes {
-		var steps []step
 		for _, w := range []who{controller, drain, textbook} {
 			steps = append(steps, step{
 				key{Scenario: name, Size: size.String(), Who: w, pods: size.Pods},
@@ -66,11 +67,8 @@ func gpu(ctx context.Context, r *runner, name string) error {
 				},
 			})
 		}
-		if err := r.take(ctx, name+" at "+size.String(), steps); err != nil {
-			return err
-		}
 	}
-	return nil
+	return r.take(ctx, name, steps)
 }
 
 func (r *runner) eventCost(ctx context.Context, w who, size Size, out metrics) error {
