@@ -63,7 +63,8 @@ lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first t
 .PHONY: integration
 integration: lab-binaries ## the lab's tests, on a real control plane
 	cd lab && $(GO) vet ./...
-	cd lab && $(GO) build -race $(INTEGRATION) # on all processors: -p 1 is for compilers, too
+	@echo compile the tests
+	@cd lab && $(GO) list -race -export -test -deps -f '' $(INTEGRATION) # on all processors: -p 1 below is for compilers, too
 	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $(INTEGRATION)
 
 .PHONY: e2e
