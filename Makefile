@@ -64,7 +64,7 @@ lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first t
 integration: lab-binaries ## the lab's tests, on a real control plane
 	cd lab && $(GO) vet ./...
 	@echo compile the tests
-	@cd lab && $(GO) list -race -export -test -deps -f '' $(INTEGRATION) # on all processors: -p 1 below is for compilers, too
+	@cd lab && $(GO) list -race -export -test -deps $(INTEGRATION) >/dev/null # on all processors: -p 1 below is for compilers, too
 	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $(INTEGRATION)
 
 .PHONY: e2e
