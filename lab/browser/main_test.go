@@ -210,6 +210,8 @@ func (b *tab) drawn() {
 	b.Helper()
 	b.until("the cells", `!document.querySelector('[data-field]') || document.querySelector('[data-cells] .nodes, [data-note]:not([hidden])') !== null && !document.querySelector('[data-note] noscript')`)
 	b.until("the first paint", `performance.getEntriesByType('paint').length > 0`)
+	// The first look at the size of the field draws it anew, and a click meanwhile is one on what is gone.
+	b.until("another frame", `window.framed || (window.framed === undefined && requestAnimationFrame(() => setTimeout(() => { window.framed = 1; })), window.framed = 0)`)
 }
 
 // until waits for an expression to be true.
