@@ -11,15 +11,16 @@ import (
 // at most, never less: of what it has and the indexer has not, a delete is handed on
 // for nothing.
 //
-// It holds a hash of the name, not the name, which would be as large as a record. (As
-// bytes, since a map would pad a uint64 with nothing behind it to twice its size.) That two have the same, and one of them is missed when it stops counting without
-// being deleted, happens once in 2^64 pairs.
+// It holds a hash of the name, not the name, which would be as large as a record. That
+// two have the same, and one of them is missed when it stops counting without being
+// deleted, happens once in 2^64 pairs.
 type known struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
 	hashes map[nameHash]struct{}
 }
 
+// nameHash is bytes, since a map pads a uint64 with nothing behind it to twice its size.
 type nameHash [8]byte
 
 func newKnown() *known { return &known{seed: maphash.MakeSeed(), hashes: make(map[nameHash]struct{})} }

@@ -122,7 +122,7 @@ func (r *runner) enterStateMetrics(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	e.address = "http://127.0.0.1:" + ports[0]
+	e.address = "http://127.0.0.1:" + ports[1] // telemetry has the profiles, too
 	go discard(e.stdout)
 	return nil
 }

@@ -41,14 +41,14 @@ func (e *entry) heap(ctx context.Context) (float64, error) {
 	}
 	least := math.Inf(1)
 	for range collections {
+		if err := e.pass(ctx, moment); err != nil {
+			return 0, err
+		}
 		live, err := e.collect(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("read heap of %s: %w", e.name, err)
 		}
 		least = min(least, live)
-		if err := e.pass(ctx, moment); err != nil {
-			return 0, err
-		}
 	}
 	return least, nil
 }
