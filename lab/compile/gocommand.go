@@ -8,16 +8,23 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
+
+// collectLittle is for compilers: a process lives for a second or so, and collects
+// garbage for a sixth of that if it is let. The limit is for each, and is reached
+// by few.
+var collectLittle = []string{"GOGC=off", "GOMEMLIMIT=2GiB"}
 
 // Go returns the go command with these arguments, to be run in the module.
 func Go(ctx context.Context, module string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = module
-	// A workspace around the checkout would bring in other versions.
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	// A workspace around the checkout would bring in other versions. Of settings that
+	// are there twice the last counts, the user's for the collector.
+	cmd.Env = append(append(slices.Clone(collectLittle), os.Environ()...), "GOWORK=off")
 	// Interrupted, go ends its compilers; killed, it would leave them.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
