@@ -2,10 +2,15 @@
 # they need beyond Go, git and make is built or installed here, by version.
 
 GO               ?= go
+# A compiler lives for a second or so, and collects garbage for a sixth of that if
+# it is let. The limit is for each, and is reached by few. Not for what runs tests.
+COMPILE          := GOGC=off GOMEMLIMIT=2GiB $(GO)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CURDIR)/bin/tools/golangci-lint-$(GOLANGCI_VERSION)
 PROMTOOL_VERSION := v0.316.0
 PROMTOOL         := $(CURDIR)/bin/tools/promtool-$(PROMTOOL_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM        := $(CURDIR)/bin/tools/gotestsum-$(GOTESTSUM_VERSION)
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
 LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/version.version=$(VERSION)
 
@@ -13,8 +18,15 @@ LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/ve
 # compares what was streamed with a list.
 DETECTORS := KUBE_CACHE_MUTATION_DETECTOR=true KUBE_WATCHLIST_INCONSISTENCY_DETECTOR=true
 
-# A browser, and what a node runs on. The tests find out by themselves what is there.
-PACKAGES := chromium containerd runc containernetworking-plugins iptables
+# A browser, what a node runs on, and a C compiler. The tests find out by themselves
+# what is there.
+PACKAGES := chromium containerd runc containernetworking-plugins iptables gcc libc6-dev
+
+# The race detector is there where cgo is, which takes a C compiler.
+RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# What failed is shown when it does, and at the end what was left out, and why.
+GOTEST = $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg --raw-command -- $(GO) test -json $(RACE)
 
 # Packages that have tests. go test would compile the others too, and with them,
 # once more for the race detector, all of Kubernetes.
@@ -27,15 +39,15 @@ all: bin/gpu-summary-controller bin/lab ## build the controller and the lab's co
 
 .PHONY: bin/gpu-summary-controller
 bin/gpu-summary-controller:
-	$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/gpu-summary-controller
+	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/gpu-summary-controller
 
 .PHONY: bin/lab
 bin/lab:
-	cd lab && $(GO) build -ldflags '$(LDFLAGS)' -o ../$@ ./cmd/lab
+	cd lab && $(COMPILE) build -ldflags '$(LDFLAGS)' -o ../$@ ./cmd/lab
 
 .PHONY: plugin
 plugin: ## build the kubectl plugin, bin/kubectl-gpu_summary
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/kubectl-gpu_summary ./cmd/kubectl-gpu_summary
+	$(COMPILE) build -ldflags '$(LDFLAGS)' -o bin/kubectl-gpu_summary ./cmd/kubectl-gpu_summary
 
 .PHONY: demo
 demo: all ## a control plane, a cluster of 6,212 GPUs, and the controller at work on it
@@ -47,25 +59,28 @@ test: vet unit rules lint integration ## everything that must hold
 .PHONY: vet
 vet: ## gofmt, go vet, and whether go.mod is tidy
 	@files=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not gofmt-ed: $$files"; exit 1; }
-	$(GO) vet ./...
+	$(COMPILE) vet ./...
 	$(GO) mod tidy -diff
 	cd lab && $(GO) mod tidy -diff
 	cd lab/tools && $(GO) mod tidy -diff
 
 .PHONY: unit
-unit: ## the root module's tests: pure code, virtual time, the layout
-	$(GO) test -race ./...
+unit: $(GOTESTSUM) ## the root module's tests: pure code, virtual time, the layout
+	$(if $(RACE),,@echo 'no C compiler: the tests run without the race detector; install gcc to run them with it (make packages does)')
+	@echo compile the tests
+	@$(COMPILE) list $(RACE) -export -test -deps ./... >/dev/null
+	$(GOTEST) ./...
 
 .PHONY: lab-binaries
 lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first time
 	bin/lab build
 
 .PHONY: integration
-integration: lab-binaries ## the lab's tests, on a real control plane
-	cd lab && $(GO) vet ./...
+integration: $(GOTESTSUM) lab-binaries ## the lab's tests, on a real control plane
+	cd lab && $(COMPILE) vet ./...
 	@echo compile the tests
-	@cd lab && $(GO) list -race -export -test -deps $(INTEGRATION) >/dev/null # on all processors: -p 1 below is for compilers, too
-	cd lab && $(DETECTORS) $(GO) test -race -count=1 -p 1 -timeout 30m $(INTEGRATION)
+	@cd lab && $(COMPILE) list $(RACE) -export -test -deps $(INTEGRATION) >/dev/null # on all processors: -p 1 below is for compilers, too
+	cd lab && $(DETECTORS) $(GOTEST) -count=1 -p 1 -timeout 30m $(INTEGRATION)
 
 .PHONY: e2e
 e2e: $(PROMTOOL) lab-binaries ## the product installed on a real node, GPUs included (Linux, root)
@@ -82,8 +97,12 @@ lint: $(GOLANGCI) lab-binaries ## golangci-lint on both modules
 	cd lab && $(GOLANGCI) run --allow-serial-runners --config ../.golangci.yml ./...
 
 $(GOLANGCI):
-	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	GOBIN=$(dir $@) $(COMPILE) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(dir $@)golangci-lint $@
+
+$(GOTESTSUM):
+	GOBIN=$(dir $@) $(COMPILE) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	mv $(dir $@)gotestsum $@
 
 .PHONY: manifests
 manifests: ## write deploy/manifests: the chart with its default values
@@ -112,7 +131,7 @@ rules: $(PROMTOOL) ## check and test the Prometheus rules, and the dashboard's q
 	PROMTOOL=$(PROMTOOL) $(GO) test -count=1 -run TestQueriesOfTheDashboard ./internal/serve
 
 $(PROMTOOL):
-	GOBIN=$(dir $@) $(GO) install github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
+	GOBIN=$(dir $@) $(COMPILE) install github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
 	mv $(dir $@)promtool $@
 
 .PHONY: clean
