@@ -201,7 +201,7 @@ func TestThePageIsOnByDefault(t *testing.T) {
 	o := DefaultOptions()
 	show := reader(&somewhere{}, true)
 	handlers, layout := show.handlers(o)
-	for _, path := range []string{"/{$}", "/nodes", "/node", "/pending", "/fit", "/style.css", "/page.js", "/field.js", "/api/v1/snapshot", "/api/v1/nodes", "/api/v1/fit", "/api/v1/openapi.json"} {
+	for _, path := range []string{"/{$}", "/nodes", "/node", "/pending", "/fit", "/style.css", "/page.js", "/field.js", "/press.js", "/api/v1/snapshot", "/api/v1/nodes", "/api/v1/fit", "/api/v1/openapi.json"} {
 		if handlers[path] == nil {
 			t.Errorf("nothing is at %s", path)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/gpu-summary/gpu-summary-controller/internal/count"
@@ -55,4 +56,61 @@ func TestThePageUpdatesItself(t *testing.T) {
 			t.Errorf("nothing has changed, and it asks for %s", request)
 		}
 	}
+}
+
+// hold presses with the mouse on the upper left of what a selector finds, and returns how to
+// let go of it.
+func (b *tab) hold(selector string) (release func()) {
+	b.Helper()
+	at := eval[[]float64](b, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return [r.x + 4, r.y + 4]; })()`, selector))
+	event := func(what input.DispatchMouseEventType) {
+		b.run(chromedp.MouseEvent(what, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	}
+	event(chromedp.MousePressed)
+	return func() { event(chromedp.MouseReleased) }
+}
+
+// TestWhatIsPressedStays: what comes while the mouse is held down is shown when it is not,
+// so that the click is one on what was there.
+func TestWhatIsPressedStays(t *testing.T) {
+	w := synthetic(60)
+	c := show(w)
+	b := open(t, c.serve(t, serve.Options{}))
+	const link = `#rows tbody a`
+	// news brings a node that is the first by name, and waits until the page has it.
+	news := func(name string) {
+		w.Nodes = append(w.Nodes, &count.Node{
+			Name: name, Allocatable: count.Amounts{{Resource: count.NVIDIA, Value: 8}}, Capacity: count.Amounts{{Resource: count.NVIDIA, Value: 8}},
+		})
+		w.Observed.Nodes += "0"
+		c.change(w)
+		b.run(chromedp.Evaluate[chromedp.Void](`performance.clearResourceTimings(); document.dispatchEvent(new Event('visibilitychange')); undefined`))
+		b.until("a copy of the page", `performance.getEntriesByType('resource').some(e => e.name === location.href && e.responseEnd)`)
+		b.frame()
+	}
+	first := func() string { return eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, link)) }
+	b.size(1280, 1600) // what is pressed on is in sight
+	b.visit("/nodes")
+	b.until("a first question", `performance.getEntriesByType('resource').some(e => e.name.endsWith('/snapshot') && e.responseEnd)`)
+	pressed := first()
+	release := b.hold("h1")
+	news("first-of-all")
+	if got := first(); got != pressed {
+		t.Errorf("%s became %s while the mouse was held down", pressed, got)
+	}
+	release()
+	b.until("the new row and its cells, above it", fmt.Sprintf(`document.querySelector(%q).textContent === 'first-of-all' && document.querySelectorAll('[role=listbox]').length === 5`, link))
+
+	release = b.hold(link)
+	news("even-before-that")
+	release()
+	b.until("the page of the node that was pressed on", `document.querySelector('h1')?.textContent === 'Node first-of-all'`)
+
+	b.visit("/")
+	row := api.Selection{Model: "NVIDIA-A100-SXM4-40GB"}.Rows(c.snapshot())[0]
+	release = b.hold(`[role=listbox]`)
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector('[data-cells]').style.width = '70%'; undefined`))
+	b.frame()
+	release()
+	b.until("the page of the node whose cell was pressed on", `document.querySelector('h1')?.textContent === 'Node `+row.Node+`'`)
 }

@@ -214,6 +214,12 @@ func (b *tab) drawn() {
 	b.until("another frame", `window.framed || (window.framed === undefined && requestAnimationFrame(() => setTimeout(() => { window.framed = 1; })), window.framed = 0)`)
 }
 
+// frame waits until what has changed is laid out, and those who look at that have been told.
+func (b *tab) frame() {
+	b.Helper()
+	eval[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true)))))`)
+}
+
 // until waits for an expression to be true.
 func (b *tab) until(what, expression string) {
 	b.Helper()

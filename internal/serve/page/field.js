@@ -1,5 +1,6 @@
 // Draws nodes as cells, one for each device, coloured by who holds it. The numbers are
 // those of /api/v1/nodes; all that is done here is to lay them out.
+import {released} from './press.js';
 
 const most = 6000; // nodes that are drawn; a page says when there are more
 const atOnce = 1000; // rows asked for at a time
@@ -66,7 +67,7 @@ class Field {
         this.root.dataset.nodes = this.fresh.dataset.nodes;
         this.legend.replaceChildren(...[...this.fresh.querySelector('[data-legend]').children].map(li => document.importNode(li, true)));
       }
-      this.draw();
+      await this.draw();
     } catch (error) {
       // The page says itself when nothing is heard of the controller. Cells that are
       // there stay.
@@ -88,8 +89,9 @@ class Field {
     return {tag: answer.headers.get('ETag'), body: await answer.json()};
   }
 
-  draw() {
+  async draw() {
     this.width = this.cells.clientWidth;
+    await released();
     const colours = new Map([...this.legend.querySelectorAll('[data-holder]')].map(li => [li.dataset.holder, `c${li.dataset.colour}`]));
     const counts = new Map();
     const models = new Map();

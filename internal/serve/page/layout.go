@@ -17,7 +17,7 @@ import (
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-//go:embed style.css page.js field.js icon.svg
+//go:embed style.css page.js field.js press.js icon.svg
 var files embed.FS
 
 // Layout is what all pages have around them: head, navigation, the word that the data

@@ -26,6 +26,7 @@ func Handlers(layout Layout, view api.Source) map[string]http.Handler {
 		"/style.css": asset("style.css", "text/css; charset=utf-8"),
 		"/page.js":   asset("page.js", "text/javascript; charset=utf-8"),
 		"/field.js":  asset("field.js", "text/javascript; charset=utf-8"),
+		"/press.js":  asset("press.js", "text/javascript; charset=utf-8"),
 		"/icon.svg":  asset("icon.svg", "image/svg+xml"),
 	}
 }

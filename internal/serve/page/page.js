@@ -2,6 +2,7 @@
 // it takes a new copy of the page and lets the parts that are marked data-live become
 // what they are there. Nothing is rendered here, so there is nothing to escape.
 import './field.js';
+import {released} from './press.js';
 
 const every = 5000; // ms between two questions
 const patience = 15000; // ms without an answer after which the page says so
@@ -50,6 +51,7 @@ async function refresh() {
   const answer = await fetch(location.href, {headers: {Accept: 'text/html'}, cache: 'no-cache', signal: AbortSignal.timeout(patience)});
   if (!answer.ok) throw new Error(`the page answers ${answer.status}`);
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  await released();
   for (const part of document.querySelectorAll('[data-live][id]')) {
     const now = fresh.getElementById(part.id);
     if (now) become(part, now);

@@ -224,7 +224,7 @@ const (
 func TestTheFirstViewIsBounded(t *testing.T) {
 	v := viewOf(cluster(65_000))
 	files := 0
-	for _, file := range []string{"/style.css", "/page.js", "/field.js", "/icon.svg"} {
+	for _, file := range []string{"/style.css", "/page.js", "/field.js", "/press.js", "/icon.svg"} {
 		res, body := visit(t, page.Layout{}, v, file)
 		if res.Code != http.StatusOK || res.Header().Get("ETag") == "" {
 			t.Errorf("%s: %d, tag %q", file, res.Code, res.Header().Get("ETag"))
