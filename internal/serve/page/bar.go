@@ -32,9 +32,9 @@ func barOf(n count.Numbers) bar {
 	for _, v := range values {
 		total += float64(max(0, v.n))
 	}
-	b := bar{Label: fmt.Sprintf("%s of %s requested, %s usable", number(n.Requested), number(n.Allocatable), number(n.UsableFree))}
+	b := bar{Label: fmt.Sprintf("%s of %s requested, %s usable", Number(n.Requested), Number(n.Allocatable), Number(n.UsableFree))}
 	if n.Overcommitted > 0 {
-		b.Label += ", " + number(n.Overcommitted) + " overcommitted"
+		b.Label += ", " + Number(n.Overcommitted) + " overcommitted"
 	}
 	at := 0.0
 	for _, v := range values {

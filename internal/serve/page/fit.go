@@ -67,15 +67,15 @@ func (f fit) question() g.Node {
 
 func (f fit) answer() g.Node {
 	yes := f.Placeable >= f.Pods
-	says := number(f.Placeable) + either(f.Placeable == 1, " pod of ", " pods of ") + number(f.Devices) + " " + f.Resource
+	says := Number(f.Placeable) + either(f.Placeable == 1, " pod of ", " pods of ") + Number(f.Devices) + " " + f.Resource
 	if f.Model != "" {
 		says += " on " + f.Model
 	}
-	says += " could start now; " + number(f.Pods) + either(f.Pods == 1, " is", " are") + " asked for."
+	says += " could start now; " + Number(f.Pods) + either(f.Pods == 1, " is", " are") + " asked for."
 	return g.Group{
 		h.P(h.Class(either(yes, "answer yes", "answer no")), h.Strong(g.Text(either(yes, "Yes.", "No."))), g.Text(" "+says)),
-		hint("By devices alone: processors, memory, affinity and quotas are not looked at. If all " + number(f.Placeable) +
-			" started, " + number(f.Stranded) + " free devices would be left over."),
+		hint("By devices alone: processors, memory, affinity and quotas are not looked at. If all " + Number(f.Placeable) +
+			" started, " + Number(f.Stranded) + " free devices would be left over."),
 	}
 }
 
@@ -86,7 +86,7 @@ func (f fit) places() g.Node {
 	}
 	says := "Nodes on which the least is left over come first. The scheduler may choose others."
 	if more > 0 {
-		says = plural(more, "more node") + " not shown. " + says
+		says = Plural(more, "more node") + " not shown. " + says
 	}
 	return g.Group{
 		h.Table(
@@ -105,6 +105,6 @@ func (f fit) obstacles() g.Node {
 	return h.Table(
 		heads(head("Reason"), numberHead("Nodes"), numberHead("Free devices")),
 		h.TBody(g.Map(f.Obstacles, func(o count.Obstacle) g.Node {
-			return h.Tr(rowHead(g.Text(o.Reason)), plainCell(number(o.Nodes)), numberCells(o.Free))
+			return h.Tr(rowHead(g.Text(o.Reason)), plainCell(Number(o.Nodes)), numberCells(o.Free))
 		})))
 }

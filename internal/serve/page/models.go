@@ -34,7 +34,7 @@ func (o overview) models() g.Node {
 	shown, more := firstOf(o.Sum.Models)
 	explained := "The last columns: how many pods of 1, 2, 4 and 8 devices could start now; they are alternatives." + ofNoModel(o.Sum.Pending)
 	if more > 0 {
-		explained += " " + plural(more, "more model") + " not shown."
+		explained += " " + Plural(more, "more model") + " not shown."
 	}
 	return liveCard("models", "Models",
 		wide("Models",
@@ -53,7 +53,7 @@ func ofNoModel(p count.Pending) string {
 		what    string
 	}{{p.AnyModel, "any model will do"}, {p.SeveralModels, "any of several will do"}, {p.AbsentModel, "only a model will do that no node has"}} {
 		if part.devices > 0 {
-			parts = append(parts, "for "+number(part.devices)+" "+part.what)
+			parts = append(parts, "for "+Number(part.devices)+" "+part.what)
 		}
 	}
 	if len(parts) == 0 {
@@ -65,14 +65,14 @@ func ofNoModel(p count.Pending) string {
 // sizeHead says no more than "2 ×" to those who see the table.
 func sizeHead(devices int64) g.Node {
 	return h.Th(h.Scope("col"), numeric,
-		h.Span(h.Class("hidden"), g.Text("Pods that could start, of ")), g.Text(number(devices)),
+		h.Span(h.Class("hidden"), g.Text("Pods that could start, of ")), g.Text(Number(devices)),
 		h.Span(h.Class("hidden"), g.Text(" devices")), h.Span(h.Aria("hidden", "true"), g.Text(" ×")))
 }
 
 func (o overview) model(m count.Model) g.Node {
 	return h.Tr(
 		rowHead(to(address("nodes", url.Values{"resource": {o.Resource}, "model": {m.Name}}), m.Name)),
-		plainCell(number(m.Nodes)), numberCells(m.Allocatable, m.Requested, m.UsableFree, m.Pending),
+		plainCell(Number(m.Nodes)), numberCells(m.Allocatable, m.Requested, m.UsableFree, m.Pending),
 		barCell(m.Numbers), numberCells(placeable(m.Fit)...))
 }
 
@@ -80,6 +80,6 @@ func (o overview) model(m count.Model) g.Node {
 func (o overview) all() g.Node {
 	s := o.Sum
 	return h.Tr(rowHead(g.Text("All")),
-		plainCell(number(s.Nodes)), numberCells(s.Allocatable, s.Requested, s.UsableFree, s.Pending.Devices),
+		plainCell(Number(s.Nodes)), numberCells(s.Allocatable, s.Requested, s.UsableFree, s.Pending.Devices),
 		barCell(s.Numbers), numberCells(placeable(s.Fit)...))
 }

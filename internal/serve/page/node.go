@@ -62,7 +62,7 @@ func (n node) body() g.Node {
 		h.Div(h.ID("node"), Live, n.devices()),
 		g.If(len(n.Rows) > 0, card("field", "By who holds them", n.Field.draw())),
 		liveCard("pods", "Pods that hold devices here", n.pods(),
-			g.If(n.MorePods > 0, hint(plural(n.MorePods, "more pod")+" not shown."))),
+			g.If(n.MorePods > 0, hint(Plural(n.MorePods, "more pod")+" not shown."))),
 	}
 }
 
@@ -82,8 +82,8 @@ func resourceRow(r count.Row) g.Node {
 	return g.Group{
 		h.Tr(rowHead(g.Text(r.Resource), byDRA(r)), h.Td(model, shared(r)), h.Td(states(r.States)),
 			numberCells(r.Capacity, r.Allocatable, r.Requested, r.Free, r.UsableFree), badCell(r.Overcommitted), barCell(r.Numbers)),
-		g.If(r.Claimed != 0, remark(10, "Of these, "+number(r.Claimed)+" are charged for pods that hold devices through a claim, in the row of DRA.")),
-		g.If(r.Blocked != 0, remark(10, number(r.Blocked)+" cannot be had, because a device that they are part of, or a part of theirs, is in use.")),
+		g.If(r.Claimed != 0, remark(10, "Of these, "+Number(r.Claimed)+" are charged for pods that hold devices through a claim, in the row of DRA.")),
+		g.If(r.Blocked != 0, remark(10, Number(r.Blocked)+" cannot be had, because a device that they are part of, or a part of theirs, is in use.")),
 	}
 }
 
@@ -116,7 +116,7 @@ func namespaceAndName(p *count.Pod) g.Group {
 func asked(p *count.Pod) string {
 	var all []string
 	for _, a := range p.Requests {
-		all = append(all, number(a.Value)+" "+a.Resource)
+		all = append(all, Number(a.Value)+" "+a.Resource)
 	}
 	return strings.Join(all, ", ")
 }

@@ -58,7 +58,7 @@ func (n nodes) body() g.Node {
 	return g.Group{
 		n.filter(),
 		card("field", "Devices, by who holds them", n.Field.draw()),
-		liveCard("rows", plural(n.Pager.Total, "node")+" with "+n.Resource+either(n.Filtered, ", of those asked for", ""),
+		liveCard("rows", Plural(n.Pager.Total, "node")+" with "+n.Resource+either(n.Filtered, ", of those asked for", ""),
 			wide("Nodes",
 				heads(g.Map(n.Columns, column.draw), head("State"), head("In use")),
 				h.TBody(g.Map(n.Rows, nodeRow), g.If(len(n.Rows) == 0, remark(9, "There is none.")))),

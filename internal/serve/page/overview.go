@@ -103,7 +103,7 @@ func (o overview) waiting() g.Node {
 	return h.Table(
 		heads(head("Reason"), numberHead("Pods"), numberHead("Devices")),
 		h.TBody(g.Map(o.Reasons, func(r reason) g.Node {
-			return h.Tr(rowHead(to(r.Address, r.Words)), plainCell(number(r.Pods)), numberCells(r.Devices))
+			return h.Tr(rowHead(to(r.Address, r.Words)), plainCell(Number(r.Pods)), numberCells(r.Devices))
 		})))
 }
 

@@ -47,7 +47,7 @@ func (p pager) draw() g.Node {
 		return g.If(address != "", g.Group{g.Text(" "), h.A(h.Href(address), h.Rel(rel), g.Text(label))})
 	}
 	return h.Nav(h.Class("pages"), h.Aria("label", "Parts of the table"),
-		g.If(p.Total > 0, h.Span(h.Class("soft"), g.Textf("%s to %s of %s", number(p.First), number(p.Last), number(p.Total)))),
+		g.If(p.Total > 0, h.Span(h.Class("soft"), g.Textf("%s to %s of %s", Number(p.First), Number(p.Last), Number(p.Total)))),
 		turned(p.Before, "prev", "Before"),
 		turned(p.After, "next", "After"),
 	)

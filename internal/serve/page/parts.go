@@ -34,7 +34,7 @@ type tile struct {
 func (t tile) draw() g.Node {
 	return h.Div(h.Class(either(t.Bad, "tile bad", "tile")),
 		h.Dt(g.Text(t.Label)),
-		h.Dd(g.If(t.ID != "", h.ID(t.ID)), g.Text(number(t.Number))),
+		h.Dd(g.If(t.ID != "", h.ID(t.ID)), g.Text(Number(t.Number))),
 		h.Dd(h.Class("small"), g.Text(t.Small)))
 }
 
@@ -120,5 +120,5 @@ func byDRA(r count.Row) g.Node {
 
 // shared says of how many parts each device is.
 func shared(r count.Row) g.Node {
-	return g.If(r.Replicas != 0, g.Group{g.Text(" "), h.Span(h.Class("soft"), g.Text("shared × "+number(r.Replicas)))})
+	return g.If(r.Replicas != 0, g.Group{g.Text(" "), h.Span(h.Class("soft"), g.Text("shared × "+Number(r.Replicas)))})
 }

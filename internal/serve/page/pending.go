@@ -98,7 +98,7 @@ func alone(sum count.Summary, models []string, devices int64) string {
 	case largest == 0:
 		return "nothing is usable"
 	}
-	return "at most " + number(largest) + " on one node"
+	return "at most " + Number(largest) + " on one node"
 }
 
 func (d pending) body() g.Node {
@@ -109,7 +109,7 @@ func (d pending) body() g.Node {
 			liveCard("shapes", "How much they ask for", d.shapes()),
 			card("words", "What the reasons mean", meanings())),
 		d.filter(),
-		liveCard("pods", plural(d.Pager.Total, "pod")+" without a node"+either(d.Filtered, ", of those asked for", ""),
+		liveCard("pods", Plural(d.Pager.Total, "pod")+" without a node"+either(d.Filtered, ", of those asked for", ""),
 			wide("Pods",
 				heads(head("Namespace"), head("Pod"), head("Asks for"), head("Model"), head("Why it waits"), head("By devices alone"), numberHead("Priority")),
 				h.TBody(g.Map(d.Pods, waitingPod.draw), g.If(len(d.Pods) == 0, remark(7, "There is none.")))),
@@ -121,7 +121,7 @@ func (d pending) body() g.Node {
 func (d pending) tiles() []tile {
 	all := []tile{pendingTile(d.Sum)}
 	for _, r := range d.Sum.Pending.Reasons {
-		all = append(all, tile{Label: words(r.Wait), Number: r.Devices, Small: plural(r.Pods, "pod")})
+		all = append(all, tile{Label: words(r.Wait), Number: r.Devices, Small: Plural(r.Pods, "pod")})
 	}
 	return all
 }
@@ -130,7 +130,7 @@ func (d pending) shapes() g.Node {
 	return h.Table(
 		heads(numberHead("Devices each"), numberHead("Pods")),
 		h.TBody(g.Map(d.Sum.Pending.Shapes, func(s count.Shape) g.Node {
-			return h.Tr(numberCells(s.Devices), plainCell(number(s.Pods)))
+			return h.Tr(numberCells(s.Devices), plainCell(Number(s.Pods)))
 		})))
 }
 

@@ -65,7 +65,7 @@ func plotOf(points []api.Point, now time.Time, class, label string, of func(api.
 
 func (p plot) draw() g.Node {
 	path := func(class, d string) g.Node { return g.El("path", h.Class(class), g.Attr("d", d)) }
-	said := fmt.Sprintf("now %s, at most %s", number(p.Now), number(p.Most))
+	said := fmt.Sprintf("now %s, at most %s", Number(p.Now), Number(p.Most))
 	return h.Figure(
 		h.FigCaption(h.Span(g.Text(p.Label)), h.Span(g.Text(said))),
 		h.SVG(h.Class("plot"), g.Attr("viewBox", "0 0 300 60"), g.Attr("preserveAspectRatio", "none"), h.Role("img"),

@@ -33,13 +33,13 @@ func plainCell(text string) g.Node { return h.Td(numeric, g.Text(text)) }
 // numberCells are for numbers of devices, or of pods. Zero is pale.
 func numberCells(numbers ...int64) g.Group {
 	return g.Map(numbers, func(n int64) g.Node {
-		return h.Td(h.Class(either(n == 0, "num zero", "num")), g.Text(number(n)))
+		return h.Td(h.Class(either(n == 0, "num zero", "num")), g.Text(Number(n)))
 	})
 }
 
 // badCell is for a number that should be zero.
 func badCell(n int64) g.Node {
-	return h.Td(h.Class(either(n == 0, "num zero", "num bad")), g.Text(number(n)))
+	return h.Td(h.Class(either(n == 0, "num zero", "num bad")), g.Text(Number(n)))
 }
 
 // remark is a row of one sentence.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// number groups the digits of large numbers by thousands.
-func number[N int | int64](n N) string {
+// Number groups the digits of large numbers by thousands.
+func Number[N int | int64](n N) string {
 	digits := strconv.FormatInt(int64(n), 10)
 	sign := ""
 	if n < 0 {
@@ -18,12 +18,12 @@ func number[N int | int64](n N) string {
 	return sign + digits
 }
 
-// plural says "1 node" or "2 nodes".
-func plural(n int, what string) string {
+// Plural says "1 node" or "2 nodes".
+func Plural(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}
-	return number(n) + " " + what
+	return Number(n) + " " + what
 }
 
 // age says how long a time is, as the script does.

@@ -15,15 +15,15 @@ func (o overview) totals() []tile {
 	if !o.NodesKnown {
 		return []tile{requested, pending}
 	}
-	healthy := "on " + plural(o.Sum.Nodes, "node")
+	healthy := "on " + Plural(o.Sum.Nodes, "node")
 	if o.Sum.Allocatable < o.Sum.Capacity {
-		healthy = "of " + number(o.Sum.Capacity) + ", the rest unhealthy"
+		healthy = "of " + Number(o.Sum.Capacity) + ", the rest unhealthy"
 	}
 	over := o.Sum.Overcommitted != 0
 	all := []tile{
 		{Label: "Allocatable", ID: "allocatable", Number: o.Sum.Allocatable, Small: healthy},
 		requested,
-		{Label: "Usable free", ID: "usable", Number: o.Sum.UsableFree, Small: "of " + number(o.Sum.Free) + " free"},
+		{Label: "Usable free", ID: "usable", Number: o.Sum.UsableFree, Small: "of " + Number(o.Sum.Free) + " free"},
 		pending,
 		{Label: "Largest pod", Number: o.Sum.Fit.LargestFree, Small: "that could start now"},
 		{Label: "Overcommitted", ID: "overcommitted", Number: o.Sum.Overcommitted, Small: either(over, "requested of devices that are gone", "none"), Bad: over},
@@ -35,7 +35,7 @@ func (o overview) totals() []tile {
 }
 
 func pendingTile(sum count.Summary) tile {
-	return tile{Label: "Pending", Number: sum.Pending.Devices, Small: "asked for by " + plural(sum.Pending.Pods, "pod")}
+	return tile{Label: "Pending", Number: sum.Pending.Devices, Small: "asked for by " + Plural(sum.Pending.Pods, "pod")}
 }
 
 // blindness says what is not known, and why.
@@ -56,10 +56,10 @@ func (o overview) draTrouble() g.Node {
 	}
 	says += "."
 	if n := len(d.Classes); n > 0 {
-		says += " " + plural(n, "device class") + " cannot be counted in full."
+		says += " " + Plural(n, "device class") + " cannot be counted in full."
 	}
 	if n := len(d.Pools); n > 0 {
-		says += " " + plural(n, "pool") + " with devices in no number."
+		says += " " + Plural(n, "pool") + " with devices in no number."
 	}
 	return h.P(h.Class("note"), g.Text(says))
 }

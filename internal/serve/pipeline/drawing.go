@@ -1,8 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/page"
 )
 
 // Box is a component in the drawing.
@@ -62,24 +65,24 @@ func reflectorLines(n Numbers) []string {
 	return []string{
 		fmt.Sprintf("%d of %d watches open", open, len(n.Reflector)),
 		"quietest heard " + since(n.At, quiet),
-		fmt.Sprintf("%s relists, %s × 410", number(sum(n.Reflector, func(r *Reflector) int64 { return r.Relists() })),
-			number(sum(n.Reflector, func(r *Reflector) int64 { return r.Expired }))),
+		fmt.Sprintf("%s relists, %s × 410", page.Number(sum(n.Reflector, func(r *Reflector) int64 { return r.Relists() })),
+			page.Number(sum(n.Reflector, func(r *Reflector) int64 { return r.Expired }))),
 	}
 }
 
 func fifoLines(n Numbers) []string {
 	return []string{
-		number(sum(n.FIFO, func(q *FIFO) int64 { return q.Queued })) + " queued",
-		number(sum(n.FIFO, func(q *FIFO) int64 { return q.Handled })) + " handled",
+		page.Number(sum(n.FIFO, func(q *FIFO) int64 { return q.Queued })) + " queued",
+		page.Number(sum(n.FIFO, func(q *FIFO) int64 { return q.Handled })) + " handled",
 	}
 }
 
 func indexerLines(n Numbers) []string {
 	seen := sum(n.Indexer, func(i *Indexer) int64 { return i.Seen })
 	return []string{
-		fmt.Sprintf("%s objects, %s kept", number(sum(n.Indexer, func(i *Indexer) int64 { return int64(i.Objects) })),
+		fmt.Sprintf("%s objects, %s kept", page.Number(sum(n.Indexer, func(i *Indexer) int64 { return int64(i.Objects) })),
 			size(sum(n.Indexer, func(i *Indexer) int64 { return i.Bytes }))),
-		fmt.Sprintf("%s of %s seen dropped", share(sum(n.Indexer, func(i *Indexer) int64 { return i.Dropped }), seen), number(seen)),
+		fmt.Sprintf("%s of %s seen dropped", share(sum(n.Indexer, func(i *Indexer) int64 { return i.Dropped }), seen), page.Number(seen)),
 	}
 }
 
@@ -91,8 +94,8 @@ func workqueueLines(n Numbers) []string {
 	}
 	return []string{
 		fmt.Sprintf("depth %d, %s", q.Depth, waits),
-		fmt.Sprintf("%s changes, %.0f a key", number(q.Asked), q.Ratio()),
-		number(q.Retries) + " retries",
+		fmt.Sprintf("%s changes, %.0f a key", page.Number(q.Asked), q.Ratio()),
+		page.Number(q.Retries) + " retries",
 	}
 }
 
@@ -106,7 +109,7 @@ func reconcilerLines(n Numbers) []string {
 	if r.Outcome != "" {
 		lines = append(lines, fmt.Sprintf("%s in %s", r.Outcome, seconds(r.Seconds)))
 	}
-	return append(lines, fmt.Sprintf("%s written, %s skipped", number(r.Publishes[string(Written)]), number(r.Publishes[string(Unchanged)])))
+	return append(lines, fmt.Sprintf("%s written, %s skipped", page.Number(r.Publishes[string(Written)]), page.Number(r.Publishes[string(Unchanged)])))
 }
 
 func leaseLines(n Numbers) []string {
@@ -117,5 +120,5 @@ func leaseLines(n Numbers) []string {
 	case l.Leading:
 		return []string{"our turn", fmt.Sprintf("term %d", l.Term), "renewed " + since(n.At, l.Renewed)}
 	}
-	return []string{"standing by", or(l.Holder, "nobody") + " holds it"}
+	return []string{"standing by", cmp.Or(l.Holder, "nobody") + " holds it"}
 }

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"fmt"
 	"time"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/page"
 )
 
 // State is how a component is.
@@ -109,7 +111,7 @@ func judgeReflector(n Numbers, f *finding) {
 			f.is(Trouble, "nothing has been heard on the watch of %s for %s", r.Resource, span(silent))
 		}
 		if r.Missing > 0 {
-			f.is(Trouble, "the newest version of %s among %s cannot be decoded", plural(r.Missing, "object"), r.Resource)
+			f.is(Trouble, "the newest version of %s among %s cannot be decoded", page.Plural(r.Missing, "object"), r.Resource)
 		}
 		switch {
 		case !r.Synced:

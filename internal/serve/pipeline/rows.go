@@ -1,8 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/page"
 )
 
 // Row is one number, for each resource or once.
@@ -96,28 +99,28 @@ var reflectorRows = []row[Reflector]{
 		func(n *Numbers, r *Reflector) string { return since(n.At, r.LastByte) }},
 	{"relists", "Relists", "gpu_summary_watch_lists_total",
 		"Everything is read again, which costs the API server more than a day of watching. One now and then is an API server that was restarted; when it climbs steadily, look at the next two.",
-		func(_ *Numbers, r *Reflector) string { return number(r.Relists()) }},
+		func(_ *Numbers, r *Reflector) string { return page.Number(r.Relists()) }},
 	{"expired", "410s", "gpu_summary_watch_expired_total",
 		"The server no longer has the version to go on from. When it climbs, we were away for longer than the server remembers, or it remembers little: its watch cache is small for so many changes.",
-		func(_ *Numbers, r *Reflector) string { return number(r.Expired) }},
+		func(_ *Numbers, r *Reflector) string { return page.Number(r.Expired) }},
 	{"ends", "Watches that ended", "gpu_summary_watch_ends_total",
 		"Closed by the server is usual. Broken is a connection that was cut, refused and malformed are answers that make no sense; a proxy in between is the usual suspect.",
 		func(_ *Numbers, r *Reflector) string { return parts(r.Ends) }},
 	{"bookmarks", "Bookmarks", "gpu_summary_watch_bookmarks_total",
 		"It should climb by about one a minute. When it stands still while events come, the server sends none, and each broken connection may cost a relist.",
-		func(_ *Numbers, r *Reflector) string { return number(r.Bookmarks) }},
+		func(_ *Numbers, r *Reflector) string { return page.Number(r.Bookmarks) }},
 	{"undecodable", "Undecodable versions", "gpu_summary_undecodable_objects_total",
 		"Objects that came and could not be decoded. Each is logged with its name, left out, and counts as it did before, or not at all. It is broken in the cluster, or newer than this program.",
-		func(_ *Numbers, r *Reflector) string { return number(r.Undecodable) }},
+		func(_ *Numbers, r *Reflector) string { return page.Number(r.Undecodable) }},
 	{"missing", "Objects not up to date", "gpu_summary_cache_missing_objects",
 		"So many objects have a newest version that could not be decoded. While it is above zero, the numbers may lack them or have them as they were.",
-		func(_ *Numbers, r *Reflector) string { return number(int64(r.Missing)) }},
+		func(_ *Numbers, r *Reflector) string { return page.Number(r.Missing) }},
 }
 
 var fifoRows = []row[FIFO]{
 	{"queued", "Queued", "informer_queued_items",
 		"Events come faster than the store takes them in. It jumps with a list and is back in a second; when it climbs and stays, a handler blocks or the CPU is too small.",
-		func(_ *Numbers, q *FIFO) string { return number(q.Queued) }},
+		func(_ *Numbers, q *FIFO) string { return page.Number(q.Queued) }},
 	{"latency", "Time to handle, on average", "informer_processing_latency_seconds",
 		"How long store and handlers take for what comes out at a time: one event, or a whole list. Handlers only enqueue, so more than milliseconds for events means that something blocks them.",
 		func(_ *Numbers, q *FIFO) string {
@@ -128,25 +131,29 @@ var fifoRows = []row[FIFO]{
 		}},
 	{"handled", "Handled", "informer_processing_latency_seconds",
 		"As fast as things change that count. A fast climb is a busy cluster, and no trouble as long as nothing is queued.",
-		func(_ *Numbers, q *FIFO) string { return number(q.Handled) }},
+		func(_ *Numbers, q *FIFO) string { return page.Number(q.Handled) }},
 }
 
 var indexerRows = []row[Indexer]{
 	{"objects", "Objects kept", "gpu_summary_cache_objects",
 		"Pods that count, all nodes, and our own ConfigMaps. Memory follows it; when it climbs without end, pods with GPUs are made and never finish.",
-		func(_ *Numbers, i *Indexer) string { return number(int64(i.Objects)) }},
+		func(_ *Numbers, i *Indexer) string { return page.Number(i.Objects) }},
 	{"bytes", "Bytes kept, estimated", "gpu_summary_cache_bytes",
 		"About what these records take: a third of a KiB for a pod or a node. When the process grows and this does not, the memory is elsewhere.",
 		func(_ *Numbers, i *Indexer) string { return size(i.Bytes) }},
 	{"seen", "Objects seen", "gpu_summary_watch_objects_total",
 		"All that the server sent, in lists and as events. It climbs with the whole cluster, not with its GPUs; what it costs us is in the next two.",
-		func(_ *Numbers, i *Indexer) string { return number(i.Seen) }},
+		func(_ *Numbers, i *Indexer) string { return page.Number(i.Seen) }},
 	{"decoded", "of these decoded", "gpu_summary_watch_decoded_objects_total",
 		"The others were passed over in the buffer of the connection. It should be far below what was seen for pods; if it is not, most pods mention a GPU, or the server speaks JSON only.",
-		func(_ *Numbers, i *Indexer) string { return number(i.Decoded) + " (" + share(i.Decoded, i.Seen) + ")" }},
+		func(_ *Numbers, i *Indexer) string {
+			return page.Number(i.Decoded) + " (" + share(i.Decoded, i.Seen) + ")"
+		}},
 	{"dropped", "Objects dropped", "gpu_summary_watch_objects_total",
 		"Those that are in no number and went no further. Nothing is kept of them.",
-		func(_ *Numbers, i *Indexer) string { return number(i.Dropped) + " (" + share(i.Dropped, i.Seen) + ")" }},
+		func(_ *Numbers, i *Indexer) string {
+			return page.Number(i.Dropped) + " (" + share(i.Dropped, i.Seen) + ")"
+		}},
 	{"seenbytes", "Bytes seen", "gpu_summary_watch_bytes_total",
 		"The traffic from the API server, as it is after decompression. A selector or a namespace for the watch is what makes it less.",
 		func(_ *Numbers, i *Indexer) string {
@@ -165,21 +172,21 @@ var indexerRows = []row[Indexer]{
 		}},
 	{"version", "Version of the store", "informer_store_resource_version",
 		"That of the last change that counted, as published in gpu-summary/observed. It stands still while nothing changes that counts.",
-		func(_ *Numbers, i *Indexer) string { return or(i.Version, none) }},
+		func(_ *Numbers, i *Indexer) string { return cmp.Or(i.Version, none) }},
 	{"position", "Complete up to", "gpu_summary_watch_position",
 		"It moves on with every event and bookmark. When it stands still while the cluster does not, the watch is dead; when it is ahead of the version, all between was of no account.",
 		func(_ *Numbers, i *Indexer) string {
 			if i.Behind {
-				return or(i.Position, none) + ", more is on its way"
+				return cmp.Or(i.Position, none) + ", more is on its way"
 			}
-			return or(i.Position, none)
+			return cmp.Or(i.Position, none)
 		}},
 }
 
 var workqueueRows = []row[Workqueue]{
 	{"depth", "Depth", "workqueue_depth",
 		"There is one key, so it is 0 or 1, and how long it is 1 is what matters: that is the next number. (client-go also counts a key that waits for the pass before it.)",
-		func(_ *Numbers, q *Workqueue) string { return number(int64(q.Depth)) }},
+		func(_ *Numbers, q *Workqueue) string { return page.Number(q.Depth) }},
 	{"oldest", "Oldest key has waited", "gpu_summary_queue_oldest_timestamp_seconds",
 		"Up to --settle after a pass that wrote, and no time otherwise. When it climbs, nobody takes keys: a pass hangs, or it is not our turn.",
 		func(n *Numbers, q *Workqueue) string {
@@ -190,15 +197,15 @@ var workqueueRows = []row[Workqueue]{
 		}},
 	{"asked", "Changes that asked for a pass", "gpu_summary_pass_requests_total",
 		"As fast as things change that count. A steady climb in a quiet cluster is somebody who edits the ConfigMaps, or two controllers that write the same ones.",
-		func(_ *Numbers, q *Workqueue) string { return number(q.Asked) }},
+		func(_ *Numbers, q *Workqueue) string { return page.Number(q.Asked) }},
 	{"ratio", "Changes for each key", "workqueue_adds_total",
 		"How many changes and retries became one pass. It climbs under load, and that is what the queue is for: the work stays the same.",
 		func(_ *Numbers, q *Workqueue) string {
-			return fmt.Sprintf("%.1f (%s keys taken)", q.Ratio(), number(q.HandedOut))
+			return fmt.Sprintf("%.1f (%s keys taken)", q.Ratio(), page.Number(q.HandedOut))
 		}},
 	{"retries", "Retries", "workqueue_retries_total",
 		"Passes that failed and were put back. One after a conflict is usual; when it climbs, something fails again and again, and the reconciler says what.",
-		func(_ *Numbers, q *Workqueue) string { return number(q.Retries) }},
+		func(_ *Numbers, q *Workqueue) string { return page.Number(q.Retries) }},
 	{"running", "Key in hand worked on for", "workqueue_longest_running_processor_seconds",
 		"How long the pass that is running has been. When it climbs, the pass hangs on a request; after five minutes /livez fails.",
 		func(_ *Numbers, q *Workqueue) string { return seconds(q.RunningSeconds) }},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/page"
 )
 
 // shownChanges is how many changes of the last pass the page has room for.
@@ -31,7 +33,7 @@ var reconcilerRows = []row[Reconciler]{
 		func(_ *Numbers, r *Reconciler) string { return r.outcome() }},
 	{"changes", "What changed", "gpu_summary_writes_total",
 		"What the last pass that wrote put right. When writes climb by vanished or edited, somebody else changes our ConfigMaps.",
-		func(_ *Numbers, r *Reconciler) string { return or(first(r.Changes), none) }},
+		func(_ *Numbers, r *Reconciler) string { return cmp.Or(first(r.Changes), none) }},
 	{"publishes", "Passes by outcome", "gpu_summary_publishes_total",
 		"Unchanged climbs with every resync and every echo of a write. Written climbs as fast as the numbers change.",
 		func(_ *Numbers, r *Reconciler) string { return parts(r.Publishes) }},
@@ -87,10 +89,10 @@ var leaseRows = []row[Lease]{
 		}},
 	{"identity", "This replica", "leader_election_master_status",
 		"Another name for each start of a process.",
-		func(_ *Numbers, l *Lease) string { return or(l.Identity, none) }},
+		func(_ *Numbers, l *Lease) string { return cmp.Or(l.Identity, none) }},
 	{"term", "Term", "gpu_summary_lease_term",
 		"It climbs by one with each change of leader. What an earlier leader still has on its way is refused by it.",
-		func(_ *Numbers, l *Lease) string { return number(l.Term) }},
+		func(_ *Numbers, l *Lease) string { return page.Number(l.Term) }},
 	{"renewed", "Renewed", "gpu_summary_lease_renewed_timestamp_seconds",
 		"Every two seconds by default. When it climbs to the renew deadline, the lease is lost and the process ends, so that another can take over.",
 		func(n *Numbers, l *Lease) string { return since(n.At, l.Renewed) }},

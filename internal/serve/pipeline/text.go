@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gpu-summary/gpu-summary-controller/internal/serve/page"
 )
 
 // none stands where there is nothing to say.
@@ -43,15 +44,6 @@ func since(now, then time.Time) string {
 	return span(now.Sub(then)) + " ago"
 }
 
-// number groups the digits of large numbers by thousands.
-func number(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
-}
-
 // size is a number of bytes in the largest unit that leaves one digit before the point.
 func size(bytes int64) string {
 	value, unit := float64(bytes), "B"
@@ -80,25 +72,11 @@ func parts(counts map[string]int64) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if counts[name] != 0 {
-			out = append(out, number(counts[name])+" "+name)
+			out = append(out, page.Number(counts[name])+" "+name)
 		}
 	}
 	if len(out) == 0 {
 		return none
 	}
 	return strings.Join(out, ", ")
-}
-
-func plural(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return number(int64(n)) + " " + what
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
