@@ -18,9 +18,9 @@ LDFLAGS          := -X github.com/gpu-summary/gpu-summary-controller/internal/ve
 # compares what was streamed with a list.
 DETECTORS := KUBE_CACHE_MUTATION_DETECTOR=true KUBE_WATCHLIST_INCONSISTENCY_DETECTOR=true
 
-# A browser, what a node runs on, and a C compiler. The tests find out by themselves
-# what is there.
-PACKAGES := chromium containerd runc containernetworking-plugins iptables gcc libc6-dev
+# A browser, what a node runs on, a C compiler, and what a recipe in the documents uses.
+# The tests find out by themselves what is there.
+PACKAGES := chromium containerd runc containernetworking-plugins iptables gcc libc6-dev jq
 
 # The race detector is there where cgo is, which takes a C compiler.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -130,8 +130,8 @@ rules: $(PROMTOOL) ## check and test the Prometheus rules, and the dashboard's q
 	$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
 	PROMTOOL=$(PROMTOOL) $(GO) test -count=1 -run TestQueriesOfTheDashboard ./internal/serve
 
-$(PROMTOOL):
-	GOBIN=$(dir $@) $(COMPILE) install github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
+$(PROMTOOL): # without service discovery, whose clients of clouds are most of what there is to compile
+	GOBIN=$(dir $@) $(COMPILE) install -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
 	mv $(dir $@)promtool $@
 
 .PHONY: clean
