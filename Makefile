@@ -72,7 +72,7 @@ unit: $(GOTESTSUM) ## the root module's tests: pure code, virtual time, the layo
 	$(GOTEST) ./...
 
 .PHONY: lab-binaries
-lab-binaries: bin/lab ## compile the control plane, about 12 minutes the first time
+lab-binaries: bin/lab ## compile the control plane, about five minutes the first time
 	bin/lab build
 
 .PHONY: integration

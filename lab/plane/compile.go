@@ -22,13 +22,16 @@ type programs struct {
 	madeFrom []string
 }
 
+// BuildTime is how long Build takes the first time, after "make".
+const BuildTime = "about five minutes on two cores"
+
 // controlPlane is what Build compiles, nodePrograms what BuildNode does.
 var (
 	controlPlane = programs{
 		job: compile.Job{
 			Name:  "control plane",
 			Of:    "Kubernetes " + KubernetesVersion + " and KWOK " + KWOKVersion,
-			Long:  "about 12 minutes on two cores; once built, a start takes seconds",
+			Long:  BuildTime + "; once built, a start takes seconds",
 			Mains: []string{"./cmd/controlplane", "./cmd/kwok"},
 			Flags: buildFlags(),
 		},

@@ -13,7 +13,7 @@ func newBuildCommand() *cobra.Command {
 		Use:   "build",
 		Short: "Build the programs of the control plane without starting them",
 		Long: `Build what "lab up" needs and print where it is. The first time this compiles
-Kubernetes ` + plane.KubernetesVersion + ` and KWOK ` + plane.KWOKVersion + ` from source, about 12 minutes on two cores;
+Kubernetes ` + plane.KubernetesVersion + ` and KWOK ` + plane.KWOKVersion + ` from source, ` + plane.BuildTime + `;
 the result is kept in the user's cache directory. "lab up" does the same when need be: this
 command is for doing it beforehand, for example before tests with a time limit.`,
 		Args: cobra.NoArgs,
