@@ -70,6 +70,18 @@ func (b *tab) hold(selector string) (release func()) {
 	return func() { event(chromedp.MouseReleased) }
 }
 
+// clock stops what the page does a tenth of a second after a press, or five seconds after
+// its begin or after a question. The function it returns does what is due by then.
+func (b *tab) clock() (pass func(ms int)) {
+	b.Helper()
+	b.run(chromedp.Evaluate[chromedp.Void](`window.due = {100: [], 5000: []}; const real = setTimeout; window.setTimeout = (f, ms, ...rest) => due[ms] ? due[ms].push(() => f(...rest)) : real(f, ms, ...rest); undefined`))
+	return func(ms int) {
+		b.Helper()
+		b.run(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`due[%d].splice(0).forEach(f => f()); undefined`, ms)))
+		b.frame()
+	}
+}
+
 // TestWhatIsPressedStays: what comes while the mouse is held down is shown when it is not,
 // so that the click is one on what was there.
 func TestWhatIsPressedStays(t *testing.T) {
@@ -77,8 +89,18 @@ func TestWhatIsPressedStays(t *testing.T) {
 	c := show(w)
 	b := open(t, c.serve(t, serve.Options{}))
 	const link = `#rows tbody a`
-	// news brings a node that is the first by name, and waits until the page has it.
+	first := func() string { return eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, link)) }
+	same := func(before string) {
+		t.Helper()
+		if got := first(); got != before {
+			t.Errorf("%s became %s while the mouse was held down", before, got)
+		}
+	}
+	// news brings a node that is the first by name, and waits until the page has it, which
+	// still shows what it did.
 	news := func(name string) {
+		t.Helper()
+		before := first()
 		w.Nodes = append(w.Nodes, &count.Node{
 			Name: name, Allocatable: count.Amounts{{Resource: count.NVIDIA, Value: 8}}, Capacity: count.Amounts{{Resource: count.NVIDIA, Value: 8}},
 		})
@@ -87,28 +109,49 @@ func TestWhatIsPressedStays(t *testing.T) {
 		b.run(chromedp.Evaluate[chromedp.Void](`performance.clearResourceTimings(); document.dispatchEvent(new Event('visibilitychange')); undefined`))
 		b.until("a copy of the page", `performance.getEntriesByType('resource').some(e => e.name === location.href && e.responseEnd)`)
 		b.frame()
+		same(before)
 	}
-	first := func() string { return eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, link)) }
+	shown := func(name string) {
+		t.Helper()
+		b.until("the row of "+name+", and its cells, above it", fmt.Sprintf(
+			`document.querySelector(%q).textContent === '%s' && [...document.querySelectorAll('[data-cells] h3 span')].at(-1).textContent.startsWith(' %d node')`, link, name, len(w.Nodes)-60))
+	}
 	b.size(1280, 1600) // what is pressed on is in sight
 	b.visit("/nodes")
 	b.until("a first question", `performance.getEntriesByType('resource').some(e => e.name.endsWith('/snapshot') && e.responseEnd)`)
-	pressed := first()
+	pass := b.clock()
 	release := b.hold("h1")
-	news("first-of-all")
-	if got := first(); got != pressed {
-		t.Errorf("%s became %s while the mouse was held down", pressed, got)
-	}
+	was := first()
+	news("c-node")
 	release()
-	b.until("the new row and its cells, above it", fmt.Sprintf(`document.querySelector(%q).textContent === 'first-of-all' && document.querySelectorAll('[role=listbox]').length === 5`, link))
+	release = b.hold("h1") // before the first press is over
+	pass(100)
+	same(was)
+	release()
+	pass(100)
+	shown("c-node")
+
+	release = b.hold("h1")
+	news("b-node")
+	pass(5000)
+	shown("b-node") // though the mouse is still held down
+	release()
+	pass(100)
 
 	release = b.hold(link)
-	news("even-before-that")
+	news("a-node")
 	release()
-	b.until("the page of the node that was pressed on", `document.querySelector('h1')?.textContent === 'Node first-of-all'`)
+	b.until("the page of the node that was pressed on", `document.querySelector('h1')?.textContent === 'Node b-node'`)
+}
 
+// TestACellThatIsPressedStays where it is, however wide the field becomes meanwhile.
+func TestACellThatIsPressedStays(t *testing.T) {
+	c := show(synthetic(60))
+	b := open(t, c.serve(t, serve.Options{}))
 	b.visit("/")
+	b.clock()
 	row := api.Selection{Model: "NVIDIA-A100-SXM4-40GB"}.Rows(c.snapshot())[0]
-	release = b.hold(`[role=listbox]`)
+	release := b.hold(`[role=listbox]`)
 	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector('[data-cells]').style.width = '70%'; undefined`))
 	b.frame()
 	release()

@@ -29,7 +29,8 @@ class Field {
     this.known = new Map(); // address → {tag, body}
     this.rows = null;
     this.width = 0;
-    new ResizeObserver(() => {
+    new ResizeObserver(async () => {
+      await released();
       if (this.rows && Math.abs(this.cells.clientWidth - this.width) > 1) this.draw();
     }).observe(this.cells);
     document.addEventListener('fresh', event => this.adopt(event.detail));
@@ -61,13 +62,14 @@ class Field {
         for (const row of part.body.rows) rows.push(row);
         next = part.body.continue;
       } while (next && rows.length < most);
+      await released();
       this.known = seen;
       this.rows = rows;
       if (this.fresh) {
         this.root.dataset.nodes = this.fresh.dataset.nodes;
         this.legend.replaceChildren(...[...this.fresh.querySelector('[data-legend]').children].map(li => document.importNode(li, true)));
       }
-      await this.draw();
+      this.draw();
     } catch (error) {
       // The page says itself when nothing is heard of the controller. Cells that are
       // there stay.
@@ -89,9 +91,8 @@ class Field {
     return {tag: answer.headers.get('ETag'), body: await answer.json()};
   }
 
-  async draw() {
+  draw() {
     this.width = this.cells.clientWidth;
-    await released();
     const colours = new Map([...this.legend.querySelectorAll('[data-holder]')].map(li => [li.dataset.holder, `c${li.dataset.colour}`]));
     const counts = new Map();
     const models = new Map();
