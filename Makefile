@@ -39,7 +39,7 @@ all: bin/gpu-summary-controller bin/lab ## build the controller and the lab's co
 
 .PHONY: bin/gpu-summary-controller
 bin/gpu-summary-controller:
-	@test -e $@ || echo 'compiling; with nothing in Go'"'"'s cache, which is so the first time, this takes two minutes on two cores'
+	@test -e $@ || echo "compiling; with nothing in Go's cache, which is so the first time, this takes two minutes on two cores"
 	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/gpu-summary-controller
 
 .PHONY: bin/lab

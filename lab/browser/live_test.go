@@ -62,9 +62,9 @@ func TestThePageUpdatesItself(t *testing.T) {
 // let go of it.
 func (b *tab) hold(selector string) (release func()) {
 	b.Helper()
-	at := eval[[]float64](b, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return [r.x + 4, r.y + 4]; })()`, selector))
+	x, y := b.corner(selector)
 	event := func(what input.DispatchMouseEventType) {
-		b.run(chromedp.MouseEvent(what, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		b.run(chromedp.MouseEvent(what, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
 	}
 	event(chromedp.MousePressed)
 	return func() { event(chromedp.MouseReleased) }

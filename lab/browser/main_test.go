@@ -220,6 +220,13 @@ func (b *tab) frame() {
 	eval[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true)))))`)
 }
 
+// corner is a place on what a selector finds, near its upper left.
+func (b *tab) corner(selector string) (x, y float64) {
+	b.Helper()
+	at := eval[[2]float64](b, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return [r.x + 4, r.y + 4]; })()`, selector))
+	return at[0], at[1]
+}
+
 // until waits for an expression to be true.
 func (b *tab) until(what, expression string) {
 	b.Helper()

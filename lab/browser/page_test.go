@@ -224,8 +224,7 @@ func TestANodesPage(t *testing.T) {
 	b.checkCells(rows[1:2])
 	b.shot("node")
 	b.visit("/")
-	place := eval[[]float64](b, `(() => { const r = document.querySelector('[role=listbox]').getBoundingClientRect(); return [r.x + 4, r.y + 4]; })()`)
-	b.leave("a click on a cell", chromedp.MouseClickXY(place[0], place[1]))
+	b.leave("a click on a cell", chromedp.MouseClickXY(b.corner(`[role=listbox]`)))
 	b.until("the first node's page", `document.querySelector('h1')?.textContent === 'Node `+rows[0].Node+`'`)
 }
 
